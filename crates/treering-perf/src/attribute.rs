@@ -76,6 +76,7 @@ pub(crate) fn attribute(event: &Event, pace: Pace, contents: Contents, tracks: b
     attribute.__bindgen_anon_4.config2 = event.config2;
     set_pace(&mut attribute, pace);
     attribute.sample_type = FIELDS;
+    attribute.read_format = abi::PERF_FORMAT_TOTAL_TIME_RUNNING.into();
     if contents.stack_bytes > 0 {
         attribute.sample_type |= STACK_FIELDS;
         attribute.sample_regs_user = registers::MASK;

@@ -1,5 +1,7 @@
-//! The threads and processes that were made during a recording: how much use their samples stand for, and how much no
-//! sample stands for.
+//! The threads of a recording: how much use their samples stand for, and how much no sample stands for.
+//!
+//! Some have events of their own, whose intervals are drawn again and again; those that were made later inherit an event
+//! with an interval for life.
 //!
 //! Samples in lives as short as the interval between samples are few and unequal, while the kernel tells exactly how
 //! much each thread used. So the costs of groups of threads are scaled to their use, and samples only tell how that
@@ -14,8 +16,9 @@ use treering_profile::{MetricId, NodeId, Process, ProcessId, Profile, RunId, Thr
 use crate::blocked::unknown_function;
 use crate::law::Law;
 use crate::process::Processes;
+use crate::session::OwnCounts;
 
-/// Threads that were made while a program was recorded, with the samples of one event in them.
+/// The threads of a program, with the samples of one event in them.
 #[derive(Debug)]
 pub(crate) struct Heirs {
     law: Law,
@@ -25,39 +28,40 @@ pub(crate) struct Heirs {
     is_exact: bool,
     /// Whether the event counts nanoseconds.
     is_time: bool,
-    /// The program's first thread, which has events of its own.
-    first_tid: Option<u32>,
-    /// The last name of its process, once it has ended.
-    first_name: String,
+    /// Those with events of their own come first.
     tasks: Vec<Task>,
+    /// How many those are.
+    own: usize,
     /// The task of every thread that runs, and of those that ended lately.
     by_tid: HashMap<u32, usize>,
     streams: HashMap<u64, Stream>,
     names: Vec<String>,
+    /// The task of every thread of the profile.
+    of_thread: HashMap<ThreadId, usize>,
     /// By node: the sum of the squares of its samples' weights, over the mean interval.
     squares: Vec<f64>,
-    /// The weight of the samples of events that were not inherited.
-    own_weight: u64,
     /// How many counts of ended threads the kernel reported.
     counts: u64,
     /// How many threads of the last few lived shortly, as a running share.
     short: f64,
 }
 
-/// A thread that was made while the program was recorded.
-#[derive(Clone, Copy, Debug)]
+/// A thread.
+#[derive(Clone, Copy, Debug, Default)]
 struct Task {
     pid: u32,
     tid: u32,
     /// The name of its process, an index of `names`, once it has ended.
     name: Option<u32>,
-    /// Its entry in the profile, from its first sample on.
-    thread: Option<ThreadId>,
+    /// The thread with events of its own that it descends from, as an index of the tasks.
+    origin: Option<usize>,
     /// Whether intervals were drawn as for short lives when it was made.
     wide: bool,
     ended: bool,
     /// Its use, if the kernel reported it.
     count: Option<u64>,
+    /// Its use when the recording ended, if it has not ended before.
+    count_so_far: Option<u64>,
     /// How much of that no sample can fall into.
     unseen: u64,
     weight: u64,
@@ -92,8 +96,8 @@ struct Stratum {
     squares: f64,
     /// The same where samples that cannot differ count as one.
     clustered: f64,
-    /// A thread of it, as an index of the tasks; nothing for the program's first thread.
-    example: Option<usize>,
+    /// The first of its threads, as an index of the tasks.
+    example: usize,
 }
 
 /// The use that no sample stands for by itself.
@@ -112,54 +116,45 @@ pub(crate) struct Unsampled {
 }
 
 impl Heirs {
-    pub(crate) fn new(law: Law, mean: u64, is_exact: bool, is_time: bool, first_tid: Option<u32>) -> Self {
+    /// An event that was opened on the threads `own`, each with its process.
+    pub(crate) fn new(law: Law, mean: u64, is_exact: bool, is_time: bool, own: &[(u32, u32)]) -> Self {
+        let task =
+            |(at, &(pid, tid)): (usize, &(u32, u32))| Task { pid, tid, origin: Some(at), ..Task::default() };
         Self {
             law,
             mean,
-            is_exact: is_exact && law == Law::Template,
+            is_exact,
             is_time,
-            first_tid,
-            first_name: String::new(),
-            tasks: Vec::new(),
-            by_tid: HashMap::new(),
+            tasks: own.iter().enumerate().map(task).collect(),
+            own: own.len(),
+            by_tid: own.iter().enumerate().map(|(at, &(_, tid))| (tid, at)).collect(),
             streams: HashMap::new(),
             names: Vec::new(),
+            of_thread: HashMap::new(),
             squares: Vec::new(),
-            own_weight: 0,
             counts: 0,
             short: 0.0,
         }
     }
 
-    /// Notes that a thread was made.
-    pub(crate) fn fork(&mut self, pid: u32, tid: u32) {
+    /// Notes that a thread was made by another.
+    pub(crate) fn fork(&mut self, pid: u32, tid: u32, parent_tid: u32) {
         let wide = self.live_shortly();
-        let task = Task {
-            pid,
-            tid,
-            name: None,
-            thread: None,
-            wide,
-            ended: false,
-            count: None,
-            unseen: 0,
-            weight: 0,
-        };
+        let origin = self.by_tid.get(&parent_tid).and_then(|&parent| self.tasks[parent].origin);
         self.by_tid.insert(tid, self.tasks.len());
-        self.tasks.push(task);
+        self.tasks.push(Task { pid, tid, origin, wide, ..Task::default() });
     }
 
     /// Notes that a thread has ended, and the name of its process.
     pub(crate) fn exit(&mut self, tid: u32, name: &str) {
-        if Some(tid) == self.first_tid {
-            name.clone_into(&mut self.first_name);
-        }
         let Some(&at) = self.by_tid.get(&tid) else { return };
         let name = self.name(name);
         let task = &mut self.tasks[at];
         (task.name, task.ended) = (Some(name), true);
-        let short = task.weight < SHORT_LIFE * self.mean;
-        self.short += (f64::from(u8::from(short)) - self.short) / 8.0;
+        if at >= self.own {
+            let short = task.weight < SHORT_LIFE * self.mean;
+            self.short += (f64::from(u8::from(short)) - self.short) / 8.0;
+        }
     }
 
     /// Whether most threads that ended lately lived shortly.
@@ -169,28 +164,42 @@ impl Heirs {
 
     /// Notes a thread's count on one processor until it ended.
     pub(crate) fn count(&mut self, tid: u32, count: u64) {
-        if Some(tid) == self.first_tid {
+        let at = self.task(tid, tid);
+        // The program's first thread has inherited the templates of the others, which tell nothing new.
+        if at < self.own {
             return;
         }
         self.counts += 1;
-        let at = self.task(tid, tid);
         let task = &mut self.tasks[at];
         let first = self.law.first_possible_of_unseen(task.wide, self.mean);
         task.count = Some(task.count.unwrap_or(0) + count);
         task.unseen += count.min(first);
     }
 
+    /// Notes the use of the threads that run now.
+    pub(crate) fn count_running(&mut self) {
+        if !self.is_time {
+            return;
+        }
+        for task in self.tasks[self.own..].iter_mut().filter(|task| task.count.is_none() && !task.ended) {
+            task.count_so_far = treering_proc::processor_time(task.pid, task.tid);
+        }
+    }
+
     /// The task of a thread, made if it was not seen to be made.
     fn task(&mut self, pid: u32, tid: u32) -> usize {
         if !self.by_tid.contains_key(&tid) {
-            self.fork(pid, tid);
+            self.fork(pid, tid, pid);
         }
         self.by_tid[&tid]
     }
 
-    /// The weight of a sample of an event that was not inherited.
-    pub(crate) fn own_sample(&mut self) -> u64 {
-        self.own_weight += self.mean;
+    /// The weight of a sample of an event that was opened on the thread `own`.
+    pub(crate) fn own_sample(&mut self, own: u32, thread: ThreadId) -> u64 {
+        if let Some(at) = self.tasks[..self.own].iter().position(|task| task.tid == own) {
+            self.tasks[at].weight += self.mean;
+            self.of_thread.entry(thread).or_insert(at);
+        }
         self.mean
     }
 
@@ -206,9 +215,8 @@ impl Heirs {
         let stream = self.streams.entry(stream).or_insert(Stream { task, interval, samples: 0 });
         stream.samples += 1;
         let weight = self.law.weight(interval, stream.samples, self.mean);
-        let task = &mut self.tasks[task];
-        task.weight += weight;
-        task.thread = Some(thread);
+        self.tasks[task].weight += weight;
+        self.of_thread.insert(thread, task);
         weight
     }
 
@@ -228,71 +236,88 @@ impl Heirs {
         }) as u32
     }
 
-    /// Scales the costs to the use, where that is known, and adds the numbers that intervals need. `used_by_first` is
-    /// the use of the program's first thread.
+    /// Scales the costs to the use, where that is known, and adds the numbers that intervals need. `own` is the use of
+    /// the threads that have events of their own.
     pub(crate) fn finish(
         mut self,
         profile: &mut Profile,
         run: RunId,
         metric: MetricId,
         processes: &Processes,
-        used_by_first: Option<u64>,
+        own: Option<&OwnCounts>,
     ) -> Unsampled {
-        if self.tasks.is_empty() {
+        let heirs = self.tasks.len() - self.own;
+        for task in self.tasks.iter_mut().filter(|task| task.count.is_none() && !task.ended) {
+            task.count = task.count_so_far;
+        }
+        // Without the counts of threads that have ended there is nothing to scale to.
+        let mostly_known = heirs == 0 || self.counts > 0 && self.unknown() * UNKNOWN_OF <= heirs as u64;
+        let exact = self.is_exact && own.is_some() && mostly_known;
+        if heirs == 0 && !exact {
             return Unsampled::default();
         }
-        self.complete(processes);
-        // Without the counts of threads that have ended there is nothing to scale to.
-        let mostly_known = self.counts > 0 && self.unknown() * UNKNOWN_OF <= self.tasks.len() as u64;
-        let exact = self.is_exact && used_by_first.is_some() && mostly_known;
+        self.complete(processes, own);
         let (mut strata, of_task) = self.strata();
         if !exact {
             // Samples stand for everything that can precede them, too.
             strata.iter_mut().for_each(|of| of.used = of.weight + of.unseen);
         }
-        let used = used_by_first.filter(|_| exact).unwrap_or(self.own_weight);
-        strata.push(Stratum { used, weight: self.own_weight, ..Stratum::default() });
+        // Of a thread that is not known, costs stay as they are.
+        strata.push(Stratum::default());
         let mut of_thread = vec![strata.len() - 1; profile.threads.len()];
-        for (task, &stratum) in self.tasks.iter().zip(&of_task) {
-            if let Some(thread) = task.thread {
-                of_thread[thread.index()] = stratum;
-            }
+        for (thread, &task) in &self.of_thread {
+            of_thread[thread.index()] = of_task[task];
         }
         let factors: Vec<f64> = strata
             .iter()
             .map(|of| if of.weight > 0 { of.used as f64 / of.weight as f64 } else { 1.0 })
             .collect();
-        self.write(profile, metric, &strata, &factors, &of_thread, exact);
+        let stratum_of: Vec<usize> =
+            profile.node_threads().iter().map(|thread| of_thread[thread.index()]).collect();
+        scale(profile, metric, &factors, &stratum_of);
+        if heirs > 0 {
+            self.write_weights(profile, metric, &strata, &factors, &stratum_of, exact);
+        }
         self.write_unsampled(profile, run, metric, &strata);
-        let unsampled = self.tasks.iter().filter(|task| task.weight == 0);
+        let (own, heirs) = self.tasks.split_at(self.own);
+        let own = own.iter().filter(|task| exact && task.count > Some(0));
+        let unsampled = own.chain(heirs).filter(|task| task.weight == 0);
         let without_group = strata.iter().filter(|of| of.weight == 0).map(|of| of.used);
-        let of_first = strata.last().filter(|own| own.weight == 0).map_or(0, |own| own.used);
         Unsampled {
-            tasks: unsampled.clone().count() as u64 + u64::from(of_first > 0),
-            cost: unsampled.filter_map(|task| task.count).sum::<u64>() + of_first,
+            tasks: unsampled.clone().count() as u64,
+            cost: unsampled.filter_map(|task| task.count).sum::<u64>(),
             without_group: without_group.sum(),
             unknown: self.unknown(),
             used: exact.then(|| strata.iter().map(|of| of.used).sum()),
         }
     }
 
-    /// Finds out the use of threads that are still running, and the names of their processes.
-    fn complete(&mut self, processes: &Processes) {
+    /// Finds out the use of the threads that have events of their own, and the names of the processes that still run.
+    fn complete(&mut self, processes: &Processes, own: Option<&OwnCounts>) {
         for at in 0..self.tasks.len() {
-            let Task { pid, tid, name, count, ended, .. } = self.tasks[at];
-            if name.is_none() {
-                let name = self.name(processes.name_of(pid).unwrap_or_default());
+            if self.tasks[at].name.is_none() {
+                let name = self.name(processes.name_of(self.tasks[at].pid).unwrap_or_default());
                 self.tasks[at].name = Some(name);
             }
-            if count.is_none() && !ended && self.is_time {
-                self.tasks[at].count = treering_proc::processor_time(pid, tid);
-            }
+        }
+        let Some(own) = own else { return };
+        for at in 0..self.own {
+            let of_heirs: u64 = match own.with_heirs {
+                true => self.tasks[self.own..]
+                    .iter()
+                    .filter(|task| task.origin == Some(at))
+                    .filter_map(|task| task.count)
+                    .sum(),
+                false => 0,
+            };
+            let all = own.by_thread.get(&self.tasks[at].tid).copied().unwrap_or(0);
+            self.tasks[at].count = Some(all.saturating_sub(of_heirs));
         }
     }
 
-    /// The number of threads whose use is unknown.
+    /// The number of threads that were made during the recording and whose use is unknown.
     fn unknown(&self) -> u64 {
-        self.tasks.iter().filter(|task| task.count.is_none()).count() as u64
+        self.tasks[self.own..].iter().filter(|task| task.count.is_none()).count() as u64
     }
 
     /// The groups of threads that are alike, and by task which it belongs to.
@@ -308,13 +333,14 @@ impl Heirs {
         let mut of_task = Vec::with_capacity(self.tasks.len());
         for (at, task) in self.tasks.iter().enumerate() {
             let used = task.count.unwrap_or(task.weight);
-            let key = if used >= ALONE_FROM * self.mean {
+            let is_first_of_all = at < self.own && self.own == 1;
+            let key = if used >= ALONE_FROM * self.mean || is_first_of_all {
                 Key::Alone(at)
             } else {
                 Key::Named(task.name, task.pid == task.tid)
             };
             let stratum = *known.entry(key).or_insert_with(|| {
-                strata.push(Stratum { example: Some(at), ..Stratum::default() });
+                strata.push(Stratum { example: at, ..Stratum::default() });
                 strata.len() - 1
             });
             let of = &mut strata[stratum];
@@ -351,34 +377,25 @@ impl Heirs {
         }
     }
 
-    fn write(
+    /// Adds the numbers that intervals of confidence need.
+    fn write_weights(
         &mut self,
         profile: &mut Profile,
         metric: MetricId,
         strata: &[Stratum],
         factors: &[f64],
-        of_thread: &[usize],
+        stratum_of: &[usize],
         exact: bool,
     ) {
-        let stratum_of: Vec<usize> =
-            profile.node_threads().iter().map(|thread| of_thread[thread.index()]).collect();
-        let mut carry = vec![0.0; strata.len()];
-        let scaled = profile.tree.self_costs(metric).iter().zip(&stratum_of).map(|(&cost, &stratum)| {
-            // The amount that rounding takes from one cost is given to the next, so that sums are exact.
-            let exact = cost as f64 * factors[stratum] + carry[stratum];
-            let rounded = exact.round().max(0.0);
-            carry[stratum] = if cost > 0 { exact - rounded } else { carry[stratum] };
-            if cost > 0 { rounded as u64 } else { 0 }
-        });
-        let scaled: Vec<u64> = scaled.collect();
-        self.squares.resize(scaled.len(), 0.0);
+        let costs = profile.tree.self_costs(metric);
+        self.squares.resize(costs.len(), 0.0);
         let square = |node: NodeId| {
             let (stratum, at) = (stratum_of[node.index()], node.index());
             let effect = strata[stratum].design_effect();
             (self.squares[at] * factors[stratum].powi(2) * effect).round() as u64
         };
         let unseen = |node: NodeId| {
-            (scaled[node.index()] as f64 * strata[stratum_of[node.index()]].unseen_share()).round() as u64
+            (costs[node.index()] as f64 * strata[stratum_of[node.index()]].unseen_share()).round() as u64
         };
         let hidden = strata.iter().map(Stratum::hidden).map(|hidden| hidden * hidden).sum::<f64>().sqrt();
         let squares = profile.tree.nodes().map(square).collect();
@@ -386,23 +403,14 @@ impl Heirs {
         let (per, hidden) = (self.mean, hidden.round() as u64);
         let weights = Weights { squares: 0, unseen: 0, per, hidden, of_known_cost: exact };
         profile.add_weights(metric, weights, squares, unseen);
-        profile.tree.set_self_costs(metric, scaled);
     }
 
     /// Adds the use of groups that have no sample at all.
     fn write_unsampled(&self, profile: &mut Profile, run: RunId, metric: MetricId, strata: &[Stratum]) {
         let unseen = profile.metrics[metric.index()].weights().map(|weights| MetricId::new(weights.unseen));
         for stratum in strata.iter().filter(|of| of.weight == 0 && of.used > 0) {
-            let (pid, tid, name) = match stratum.example.map(|at| self.tasks[at]) {
-                Some(task) => {
-                    let name = task.name.map(|name| self.names[name as usize].clone());
-                    (task.pid, task.tid, name.unwrap_or_default())
-                }
-                None => {
-                    let first = self.first_tid.unwrap_or(0);
-                    (first, first, self.first_name.clone())
-                }
-            };
+            let Task { pid, tid, name, .. } = self.tasks[stratum.example];
+            let name = name.map(|name| self.names[name as usize].clone()).unwrap_or_default();
             let thread = thread_entry(profile, run, (pid, tid), name);
             let function = unknown_function(profile, NOT_SAMPLED);
             let node = profile.tree.child(profile.threads[thread.index()].root, function, None);
@@ -412,6 +420,23 @@ impl Heirs {
             }
         }
     }
+}
+
+/// Multiplies the cost of every node by the factor of its stratum.
+fn scale(profile: &mut Profile, metric: MetricId, factors: &[f64], stratum_of: &[usize]) {
+    let mut carry = vec![0.0; factors.len()];
+    let scaled = profile.tree.self_costs(metric).iter().zip(stratum_of).map(|(&cost, &stratum)| {
+        if cost == 0 {
+            return 0;
+        }
+        // The amount that rounding takes from one cost is given to the next, so that sums are exact.
+        let exact = cost as f64 * factors[stratum] + carry[stratum];
+        let rounded = exact.round().max(0.0);
+        carry[stratum] = exact - rounded;
+        rounded as u64
+    });
+    let scaled = scaled.collect();
+    profile.tree.set_self_costs(metric, scaled);
 }
 
 /// The entry of a thread that was not sampled, made if there is none.
@@ -482,13 +507,58 @@ mod tests {
 
     const TIME: MetricId = MetricId::new(0);
 
+    /// The use of the first thread.
+    fn first(count: u64) -> OwnCounts {
+        OwnCounts { by_thread: HashMap::from([(1, count)]), with_heirs: false }
+    }
+
+    #[test]
+    fn costs_of_threads_without_heirs_are_scaled_each_to_its_own_use() {
+        let (mut profile, run) = profile();
+        let mut heirs = Heirs::new(Law::OfTheMoment, MEAN, true, true, &[(1, 1), (1, 2), (1, 3)]);
+        let nodes = [1, 2].map(|tid| {
+            let thread = thread(&mut profile, run, tid);
+            for _ in 0..30 {
+                heirs.own_sample(tid, thread);
+            }
+            profile.threads[thread.index()].root
+        });
+        nodes.iter().for_each(|&node| profile.tree.add_self_cost(TIME, node, 30 * MEAN));
+        let by_thread = HashMap::from([(1, 29_000_001), (2, 31_000_000), (3, 0)]);
+        let own = OwnCounts { by_thread, with_heirs: false };
+        let unsampled = heirs.finish(&mut profile, run, TIME, &Processes::default(), Some(&own));
+        assert_eq!(nodes.map(|node| profile.tree.self_cost(TIME, node)), [29_000_001, 31_000_000]);
+        assert_eq!((unsampled.tasks, unsampled.used), (0, Some(60_000_001)));
+        assert!(profile.metrics[0].weights().is_none(), "all samples are worth the same");
+    }
+
+    #[test]
+    fn the_use_of_heirs_is_taken_from_that_of_the_thread_that_made_them() {
+        let (mut profile, run) = profile();
+        let mut heirs = Heirs::new(Law::Fixed, MEAN, true, true, &[(1, 1), (1, 5)]);
+        heirs.fork(2, 2, 1);
+        heirs.fork(3, 3, 2);
+        let (first, heir) = (thread(&mut profile, run, 1), thread(&mut profile, run, 3));
+        heirs.own_sample(1, first);
+        heirs.sample((3, 3), 9, MEAN, heir);
+        let nodes = [first, heir].map(|thread| profile.threads[thread.index()].root);
+        nodes.iter().for_each(|&node| profile.tree.add_self_cost(TIME, node, MEAN));
+        heirs.count(2, 500_000);
+        heirs.count(3, 1_200_000);
+        let own = OwnCounts { by_thread: HashMap::from([(1, 2_600_000), (5, 0)]), with_heirs: true };
+        let unsampled = heirs.finish(&mut profile, run, TIME, &Processes::default(), Some(&own));
+        // The first thread, and the process of 500,000 with the one that was sampled.
+        assert_eq!(nodes.map(|node| profile.tree.self_cost(TIME, node)), [900_000, 1_700_000]);
+        assert_eq!((unsampled.tasks, unsampled.used), (1, Some(2_600_000)));
+    }
+
     #[test]
     fn costs_are_scaled_to_what_was_counted_and_what_was_not_sampled_is_shown() {
         let (mut profile, run) = profile();
-        let mut heirs = Heirs::new(Law::Template, MEAN, true, true, Some(1));
+        let mut heirs = Heirs::new(Law::Template, MEAN, true, true, &[(1, 1)]);
         // The first thread waits; of two like threads one is sampled, and none of another kind.
         for pid in [2, 3, 4] {
-            heirs.fork(pid, pid);
+            heirs.fork(pid, pid, 1);
         }
         let sampled = thread(&mut profile, run, 2);
         let node = profile.threads[sampled.index()].root;
@@ -502,7 +572,7 @@ mod tests {
         heirs.exit(1, "first");
         // The first thread's copy of the template is no heir.
         heirs.count(1, 5_000_000);
-        let unsampled = heirs.finish(&mut profile, run, TIME, &Processes::default(), Some(50_000));
+        let unsampled = heirs.finish(&mut profile, run, TIME, &Processes::default(), Some(&first(50_000)));
         assert_eq!((unsampled.tasks, unsampled.cost), (3, 1_150_000));
         assert_eq!((unsampled.without_group, unsampled.unknown), (450_000, 0));
         assert_eq!(unsampled.used, Some(2_150_000));
@@ -524,10 +594,10 @@ mod tests {
     #[test]
     fn equal_intervals_in_equal_threads_tell_no_more_than_one() {
         let (mut profile, run) = profile();
-        let mut heirs = Heirs::new(Law::Template, MEAN, true, true, Some(1));
+        let mut heirs = Heirs::new(Law::Template, MEAN, true, true, &[(1, 1)]);
         let mut counted = 0;
         for pid in 2..12 {
-            heirs.fork(pid, pid);
+            heirs.fork(pid, pid, 1);
             let sampled = thread(&mut profile, run, pid);
             let node = profile.threads[sampled.index()].root;
             let weight = heirs.sample((pid, pid), u64::from(pid), 800_000, sampled);
@@ -537,7 +607,7 @@ mod tests {
             heirs.count(pid, weight);
             counted += weight;
         }
-        heirs.finish(&mut profile, run, TIME, &Processes::default(), Some(0));
+        heirs.finish(&mut profile, run, TIME, &Processes::default(), Some(&first(0)));
         assert_eq!(profile.run_cost(TIME), counted);
         let weights = profile.metrics[0].weights().expect("they are known").clone();
         let squares = profile.run_cost(MetricId::new(weights.squares)) as f64 * weights.per as f64;

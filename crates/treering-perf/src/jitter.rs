@@ -45,9 +45,59 @@ impl Jitter {
     }
 }
 
+/// The samples that an event takes at one interval.
+///
+/// A turn is over after a number of samples, and never after a time: of the intervals that are drawn, a time holds more
+/// of the short ones, so that their mean would be too short. The recorder looks at other times as well, for threads
+/// that were made.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    taken: u32,
+}
+
+impl Turn {
+    /// Notes a sample.
+    pub(crate) fn take(&mut self) {
+        self.taken += 1;
+    }
+
+    /// Whether there were as many samples as a turn has; then the next turn begins.
+    pub(crate) fn is_over(&mut self, samples: u32) -> bool {
+        let is_over = self.taken >= samples;
+        if is_over {
+            self.taken = 0;
+        }
+        is_over
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looks_between_turns_do_not_change_the_mean_interval() {
+        const MEAN: u64 = 1000;
+        const SAMPLES: u32 = 10;
+        let mut jitter = Jitter::new(1);
+        let (mut turn, mut interval) = (Turn::default(), jitter.draw(MEAN));
+        let (mut time, mut next_look, mut samples) = (0, 10 * MEAN, 0_u64);
+        while samples < 1_000_000 {
+            time += interval;
+            samples += 1;
+            turn.take();
+            // The recorder looks when it is woken, and when 10 means have passed since.
+            let is_woken = samples.is_multiple_of(SAMPLES.into());
+            if (is_woken || time >= next_look) && turn.is_over(SAMPLES) {
+                interval = jitter.draw(MEAN);
+            }
+            if is_woken || time >= next_look {
+                next_look = time + 10 * MEAN;
+            }
+        }
+        let mean = time as f64 / samples as f64;
+        assert!((mean - MEAN as f64).abs() < 5.0, "{mean}");
+    }
 
     #[test]
     fn intervals_keep_to_their_range_and_mean() {

@@ -21,17 +21,20 @@ pub(crate) enum Record<'a> {
         pid: u32,
         parent_pid: u32,
         tid: u32,
+        /// The thread that made it.
+        parent_tid: u32,
         time: u64,
     },
     Exited {
         pid: u32,
         tid: u32,
     },
-    /// An event's count in a thread that has ended.
+    /// An event's count in a thread that has ended, and how long the event counted there.
     Counted {
         tid: u32,
         event: u64,
         count: u64,
+        running_ns: u64,
     },
     /// The ring was full.
     Lost {
@@ -185,8 +188,8 @@ fn other<'a>(kind: u32, flags: u16, body: &'a [u8], trailer: &'a [u8; TRAILER]) 
             Record::Named { pid, tid, name: until_zero(fields.0), exec, time }
         }
         abi::PERF_RECORD_FORK => {
-            let ((pid, parent_pid), (tid, _)) = (fields.pair()?, fields.pair()?);
-            Record::Forked { pid, parent_pid, tid, time }
+            let ((pid, parent_pid), (tid, parent_tid)) = (fields.pair()?, fields.pair()?);
+            Record::Forked { pid, parent_pid, tid, parent_tid, time }
         }
         abi::PERF_RECORD_EXIT => {
             let ((pid, _), (tid, _)) = (fields.pair()?, fields.pair()?);
@@ -194,7 +197,7 @@ fn other<'a>(kind: u32, flags: u16, body: &'a [u8], trailer: &'a [u8; TRAILER]) 
         }
         abi::PERF_RECORD_READ => {
             let (_, tid) = fields.pair()?;
-            Record::Counted { tid, event, count: fields.u64()? }
+            Record::Counted { tid, event, count: fields.u64()?, running_ns: fields.u64()? }
         }
         abi::PERF_RECORD_LOST => Record::Lost { samples: fields.u64().and(fields.u64())? },
         abi::PERF_RECORD_LOST_SAMPLES => Record::Lost { samples: fields.u64()? },
@@ -312,8 +315,9 @@ mod tests {
 
     #[test]
     fn what_a_thread_counted_names_the_event_in_its_trailer() {
-        let bytes = record(abi::PERF_RECORD_READ, 0, &[pair(3, 4), 12_345, pair(3, 4), 777, 11, 0, 9]);
-        assert_eq!(decode(&bytes), Record::Counted { tid: 4, event: 9, count: 12_345 });
+        let bytes = record(abi::PERF_RECORD_READ, 0, &[pair(3, 4), 12_345, 99, pair(3, 4), 777, 11, 0, 9]);
+        let expected = Record::Counted { tid: 4, event: 9, count: 12_345, running_ns: 99 };
+        assert_eq!(decode(&bytes), expected);
     }
 
     #[test]

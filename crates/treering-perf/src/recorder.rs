@@ -23,7 +23,8 @@ use crate::rights::Rights;
 use crate::session::{Plan, Session, Subject};
 use crate::stream::Stream;
 use crate::sys::{
-    Child, Interrupts, ProcessHandle, monotonic_ns, poll, process_exists, raise_file_limit, send_signal,
+    Child, Interrupts, ProcessHandle, Reading, monotonic_ns, poll, process_exists, raise_file_limit,
+    send_signal,
 };
 
 /// Records a program from its start or a process from now on, until it ends, the time is up or
@@ -41,8 +42,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Recordin
     raise_file_limit();
     let interrupts = Interrupts::block().map_err(system("receiving signals"))?;
     let mut started = Started::new(options)?;
-    let first_tid = started.child.is_some().then_some(started.pid);
-    let mut recorder = Recorder::new(options, started.session, &started.command, first_tid);
+    let mut recorder = Recorder::new(options, started.session, &started.command, started.pid);
     if let Target::Attach(pid) = options.target {
         recorder.processes.adopt(&mut recorder.profile, pid);
         recorder.session.enable().map_err(system("starting the events"))?;
@@ -160,12 +160,12 @@ struct Recorder {
     frames: Vec<Frame>,
 }
 
-/// The threads that inherit an event, if its samples stand for more than themselves.
-fn heirs(session: &Session, at: usize, first_tid: Option<u32>) -> Option<Heirs> {
+/// The threads with an event, if its samples stand for more than themselves. It was opened on the threads `own`.
+fn heirs(session: &Session, at: usize, own: &[(u32, u32)]) -> Option<Heirs> {
     let sampled = &session.events[at];
     let mean = sampled.pace.period().filter(|&period| period > 1)?;
     let is_time = sampled.event.nature() == Nature::Clock;
-    Some(Heirs::new(session.law(at), mean, session.counts_what_it_samples(at), is_time, first_tid))
+    Some(Heirs::new(session.law(at), mean, session.counts_what_it_samples(at), is_time, own))
 }
 
 /// How often the profile so far is shown to the observer.
@@ -175,7 +175,7 @@ const CHECKPOINT: Duration = Duration::from_secs(1);
 const SETTLE_NS: u64 = 200_000;
 
 impl Recorder {
-    fn new(options: &Options, session: Session, command: &[String], first_tid: Option<u32>) -> Self {
+    fn new(options: &Options, session: Session, command: &[String], pid: u32) -> Self {
         let mut profile = Profile::new(RecursionRule::Full);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let run = profile.add_run(Run {
@@ -189,7 +189,8 @@ impl Recorder {
             Blocked::new(time, profile.add_metric(Metric::exact("waits", Unit::Count)))
         });
         describe(&mut profile, options, &session);
-        let heirs = (0..session.events.len()).map(|at| heirs(&session, at, first_tid)).collect();
+        let own: Vec<(u32, u32)> = session.own_threads().into_iter().map(|tid| (pid, tid)).collect();
+        let heirs = (0..session.events.len()).map(|at| heirs(&session, at, &own)).collect();
         Self {
             profile,
             run,
@@ -276,15 +277,15 @@ impl Recorder {
                 }
                 self.processes.name(pid, tid, name);
             }
-            Record::Forked { pid, parent_pid, tid, .. } => {
+            Record::Forked { pid, parent_pid, tid, parent_tid, .. } => {
                 self.processes.fork(pid, parent_pid, tid);
-                self.heirs.iter_mut().flatten().for_each(|heirs| heirs.fork(pid, tid));
+                self.heirs.iter_mut().flatten().for_each(|heirs| heirs.fork(pid, tid, parent_tid));
             }
-            Record::Counted { tid, event, count } => {
+            Record::Counted { tid, event, count, running_ns } => {
                 if let Some(index) = self.session.sampled(event)
                     && let Some(heirs) = &mut self.heirs[index]
                 {
-                    heirs.count(tid, count);
+                    heirs.count(tid, self.session.use_of(index, Reading { count, running_ns }));
                 }
             }
             Record::Exited { pid, tid } => {
@@ -329,12 +330,11 @@ impl Recorder {
     /// keeps the one interval that was drawn for its thread.
     fn weight(&mut self, index: usize, sample: &Sample, node: NodeId) -> u64 {
         let Some(heirs) = &mut self.heirs[index] else { return sample.period };
-        let weight = if Session::is_own(sample.event, sample.stream) {
-            heirs.own_sample()
-        } else {
-            let (pid, tid) = (sample.pid, sample.tid);
-            let thread = self.processes.thread(&mut self.profile, self.run, pid, tid);
-            heirs.sample((pid, tid), sample.stream, sample.period, thread)
+        let (pid, tid) = (sample.pid, sample.tid);
+        let thread = self.processes.thread(&mut self.profile, self.run, pid, tid);
+        let weight = match self.session.own_thread(sample.event, sample.stream) {
+            Some(own) => heirs.own_sample(own, thread),
+            None => heirs.sample((pid, tid), sample.stream, sample.period, thread),
         };
         heirs.weighed(node, weight);
         weight
@@ -409,8 +409,10 @@ impl Recorder {
     ) -> Result<Recording, RecordError> {
         self.session.disable().map_err(system("stopping the events"))?;
         let elapsed = self.started.elapsed();
+        self.heirs.iter_mut().flatten().for_each(Heirs::count_running);
         self.session.look();
         self.take(u64::MAX);
+        let counted = self.session.processor_time();
         self.processes.write_names(&mut self.profile);
         self.charge_waits();
         self.cuts.note(&mut self.profile, self.stack_bytes);
@@ -421,10 +423,12 @@ impl Recorder {
         let (finish, cpu) = match (child, reason) {
             (Some(child), Reason::ProgramEnded) => {
                 let ended = child.wait().map_err(system("waiting for the program"))?;
-                (Finish::of(ended), Some(ended.cpu.as_nanos() as u64))
+                // This leaves out processes that nothing waited for, and the events what happens outside of programs.
+                let used = ended.cpu.as_nanos() as u64;
+                (Finish::of(ended), Some(used.max(counted.unwrap_or(0))))
             }
-            (Some(child), _) => (Finish::Running(RunningChild(child)), None),
-            (None, _) => (Finish::Detached, None),
+            (Some(child), _) => (Finish::Running(RunningChild(child)), counted),
+            (None, _) => (Finish::Detached, counted),
         };
         let run = &mut self.profile.runs[self.run.index()];
         run.duration_ns = elapsed.as_nanos() as u64;
@@ -447,14 +451,13 @@ impl Recorder {
         Ok(Recording { profile: self.profile, finish, hidden_files, jit })
     }
 
-    /// Scales the costs of threads that were made during the recording to their use, and notes the use that no sample
-    /// stands for, in the first event.
+    /// Scales the costs of threads to their use, and notes the use that no sample stands for, in the first event.
     fn weigh_heirs(&mut self) {
         for (index, heirs) in std::mem::take(&mut self.heirs).into_iter().enumerate() {
             let Some(heirs) = heirs else { continue };
-            let first = self.session.count_of_first_thread(index);
+            let own = self.session.own_counts(index);
             let metric = self.metrics[index].0;
-            let unsampled = heirs.finish(&mut self.profile, self.run, metric, &self.processes, first);
+            let unsampled = heirs.finish(&mut self.profile, self.run, metric, &self.processes, own.as_ref());
             if index == 0 {
                 self.note_unsampled(unsampled);
             }
@@ -469,9 +472,22 @@ impl Recorder {
         losses.unknown_threads = unsampled.unknown;
         let is_time = self.session.events[0].event.nature() == Nature::Clock;
         let cpu = self.profile.runs[self.run.index()].cpu_ns;
-        if let (true, Some(cpu), Some(used)) = (is_time, cpu, unsampled.used) {
-            losses.unseen_cpu_ns = cpu.saturating_sub(used);
+        match (cpu.filter(|_| is_time), unsampled.used) {
+            (Some(cpu), Some(used)) => losses.unseen_cpu_ns = cpu.saturating_sub(used),
+            (Some(cpu), None) => self.note_unscaled(cpu),
+            (None, _) => {}
         }
+    }
+
+    /// Says which part of the processor time the costs are, where they could not be scaled to it.
+    fn note_unscaled(&mut self, cpu: u64) {
+        let cost = self.profile.run_cost(self.metrics[0].0);
+        let share = 100.0 * cost as f64 / cpu.max(1) as f64;
+        let reason = match self.session.counts_what_it_samples(0) {
+            true => "this kernel does not tell the time of each thread",
+            false => "only one of the processor's modes was sampled, while the CPU time is that of both",
+        };
+        self.profile.metadata.note(format!("costs add up to {share:.1} % of the CPU time: {reason}"));
     }
 
     /// Charges threads that wait still with their wait so far.

@@ -1,6 +1,6 @@
 //! The open events of a recording: which could be had, and how they are jittered.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use crate::attribute::{Contents, Pace, anchor, attribute, of_one_thread, pace, wake_after};
 use crate::error::{Denial, RecordError};
 use crate::event::{Event as EventName, Modes, Nature};
-use crate::jitter::Jitter;
+use crate::jitter::{Jitter, Turn};
 use crate::law::Law;
 use crate::stream::{Notice, Stream};
-use crate::sys::{Child, Event, Ring, abi, monotonic_ns};
+use crate::sys::{Child, Event, Reading, Ring, abi, monotonic_ns};
 
 /// The events and the program to sample.
 #[derive(Clone, Debug)]
@@ -82,8 +82,11 @@ pub(crate) struct Session {
 #[derive(Debug)]
 struct Handle {
     event: Event,
+    /// The thread that it was opened on; 0 for our own.
+    tid: u32,
     sampled: usize,
     role: Role,
+    turn: Turn,
 }
 
 /// Whose samples an event brings.
@@ -304,7 +307,7 @@ impl Session {
                 self.first_on.insert(cpu, self.handles.len());
             }
         }
-        self.handles.push(Handle { event: opened, sampled, role });
+        self.handles.push(Handle { event: opened, tid, sampled, role, turn: Turn::default() });
         Ok(true)
     }
 
@@ -318,7 +321,7 @@ impl Session {
         self.handles.iter().try_for_each(|handle| handle.event.disable())
     }
 
-    /// Looks for new samples and draws the next interval of the events that they belong to, and of
+    /// Looks for new samples and draws the next interval of the events that took enough of them, and of
     /// threads that will be made if any were.
     ///
     /// Only the events that we opened are redrawn. Threads inherit the interval of the moment, and
@@ -329,9 +332,11 @@ impl Session {
         let now = monotonic_ns();
         let notices = std::mem::take(&mut self.notices);
         for (at, notice) in notices.iter().enumerate() {
+            let Some(handle) = self.own_handle(notice.event, notice.stream) else { continue };
+            self.handles[handle].turn.take();
             let is_last = !notices[at + 1..].iter().any(|other| other.stream == notice.stream);
             if is_last {
-                self.redraw(notice, now);
+                self.redraw(handle, now.saturating_sub(notice.time));
             }
         }
         self.notices = notices;
@@ -341,17 +346,20 @@ impl Session {
         }
     }
 
-    fn redraw(&mut self, notice: &Notice, now: u64) {
-        if !Self::is_own(notice.event, notice.stream) {
+    /// Draws an event's next interval, if the present one has had its turn.
+    fn redraw(&mut self, handle: usize, latency_ns: u64) {
+        let Handle { event, sampled, turn, .. } = &mut self.handles[handle];
+        let Sampled { pace: Pace::Period(mean), jittered: true, event: ref name, .. } = self.events[*sampled]
+        else {
+            return;
+        };
+        if !turn.is_over(self.wake_after) {
             return;
         }
-        let Some(handle) = self.by_id.get(&notice.event).map(|&at| &self.handles[at]) else { return };
-        let sampled = &self.events[handle.sampled];
-        let Sampled { pace: Pace::Period(mean), jittered: true, ref event, .. } = *sampled else { return };
-        self.jitter.note_latency(now.saturating_sub(notice.time));
-        let mean_ns = if event.nature() == Nature::Clock { mean as f64 } else { mean as f64 / 3.0 };
+        self.jitter.note_latency(latency_ns);
+        let mean_ns = if name.nature() == Nature::Clock { mean as f64 } else { mean as f64 / 3.0 };
         // A thread that has just ended takes no new interval.
-        let _ = handle.event.set_period(self.jitter.draw_late(mean, mean_ns));
+        let _ = event.set_period(self.jitter.draw_late(mean, mean_ns));
     }
 
     /// Draws the intervals that threads made from now on get, on each processor one.
@@ -379,12 +387,6 @@ impl Session {
         self.by_id.get(&id).map(|&at| self.handles[at].sampled)
     }
 
-    /// Whether a sample of the event `id` that the event `stream` took is of the event that we
-    /// opened, whose intervals are redrawn, rather than of one that a thread inherited.
-    pub(crate) fn is_own(id: u64, stream: u64) -> bool {
-        id == stream
-    }
-
     /// How intervals were drawn that threads inherit.
     pub(crate) fn law(&self, sampled: usize) -> Law {
         let is_template = |handle: &Handle| handle.sampled == sampled && handle.role == Role::Template;
@@ -402,15 +404,58 @@ impl Session {
         event.nature() != Nature::Clock || self.kernel && event.modes == Modes::Any
     }
 
-    /// An event's count in the program's first thread; nothing if that is unknown.
-    pub(crate) fn count_of_first_thread(&self, sampled: usize) -> Option<u64> {
-        let of_it = self
-            .handles
-            .iter()
-            .filter(|handle| handle.sampled == sampled && handle.role == Role::FirstThread);
-        let counts: Vec<u64> = of_it.map(|handle| handle.event.count().ok()).collect::<Option<_>>()?;
-        (!counts.is_empty()).then(|| counts.iter().sum())
+    /// The thread that the event `id` was opened on, if the event `stream` that took a sample is that very event.
+    pub(crate) fn own_thread(&self, id: u64, stream: u64) -> Option<u32> {
+        self.own_handle(id, stream).map(|at| self.handles[at].tid)
     }
+
+    /// The threads that events were opened on, other than our own.
+    pub(crate) fn own_threads(&self) -> BTreeSet<u32> {
+        self.handles.iter().filter(|handle| handle.role != Role::Template).map(|handle| handle.tid).collect()
+    }
+
+    fn own_handle(&self, id: u64, stream: u64) -> Option<usize> {
+        self.by_id.get(&id).copied().filter(|_| id == stream)
+    }
+
+    /// The use that an event has counted: the count, or of a timer how long it ran, which is the same for all timers of a
+    /// thread.
+    pub(crate) fn use_of(&self, sampled: usize, reading: Reading) -> u64 {
+        match self.events[sampled].event.nature() {
+            Nature::Clock => reading.running_ns,
+            _ => reading.count,
+        }
+    }
+
+    /// An event's counts in the threads that it was opened on; nothing if one of them is unknown.
+    pub(crate) fn own_counts(&self, sampled: usize) -> Option<OwnCounts> {
+        let mut counts = OwnCounts::default();
+        let own = |handle: &&Handle| handle.sampled == sampled && handle.role != Role::Template;
+        for handle in self.handles.iter().filter(own) {
+            *counts.by_thread.entry(handle.tid).or_default() +=
+                self.use_of(sampled, handle.event.read().ok()?);
+            counts.with_heirs |= handle.role == Role::All;
+        }
+        Some(counts)
+    }
+
+    /// The processor time of all threads since the recording began, by the first event; nothing if it is unknown.
+    ///
+    /// An event that threads inherit adds up the times of all of them. The program's first thread has inherited the
+    /// templates as well.
+    pub(crate) fn processor_time(&self) -> Option<u64> {
+        let of = |role| self.handles.iter().filter(move |handle| handle.sampled == 0 && handle.role == role);
+        let inherited = if of(Role::Template).next().is_some() { Role::Template } else { Role::All };
+        of(inherited).map(|handle| handle.event.read().ok().map(|reading| reading.running_ns)).sum()
+    }
+}
+
+/// An event's counts in the threads that it was opened on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OwnCounts {
+    pub(crate) by_thread: HashMap<u32, u64>,
+    /// Whether they contain those of all threads that were made by these.
+    pub(crate) with_heirs: bool,
 }
 
 impl Sampled {

@@ -88,12 +88,12 @@ impl Event {
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), abi::PERIOD.into(), &raw const period) }).map(drop)
     }
 
-    /// Its count so far.
-    pub(crate) fn count(&self) -> io::Result<u64> {
-        let mut count = [0_u8; 8];
+    /// Its count so far, and that of the events that were inherited from it.
+    pub(crate) fn read(&self) -> io::Result<Reading> {
+        let mut words = [0_u64; 2];
         // SAFETY: the descriptor is open, and the buffer has the length that is given.
-        let read = unsafe { libc::read(self.0.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
-        check(read as c_int).map(|_| u64::from_ne_bytes(count))
+        let read = unsafe { libc::read(self.0.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+        check(read as c_int).map(|_| Reading { count: words[0], running_ns: words[1] })
     }
 
     /// Starts counting, in inherited events too.
@@ -112,6 +112,13 @@ impl Event {
     pub(crate) fn raw(&self) -> RawFd {
         self.0.as_raw_fd()
     }
+}
+
+/// An event's count, and how long it counted: the processor time of its threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) count: u64,
+    pub(crate) running_ns: u64,
 }
 
 /// The ring buffer of an event, mapped into memory.

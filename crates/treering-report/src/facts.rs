@@ -172,7 +172,9 @@ impl<'a> Facts<'a> {
             let threads = plural(losses.unknown_threads, "thread");
             parts.push(format!("the cost of {threads} unknown"));
         }
-        if losses.unseen_cpu_ns > 0 {
+        // Less is nothing to tell: all programs begin and end.
+        let is_worth_it = losses.unseen_cpu_ns > self.cpu_ns().unwrap_or(0) / 200;
+        if is_worth_it {
             let time = duration(losses.unseen_cpu_ns as f64);
             parts.push(format!("{time} of CPU time outside of threads' own, where they begin and end"));
         }

@@ -87,6 +87,10 @@ recipe!(
     SHORT_LIVES, "short_lives", "short_lives.c", C, "-pthread"
 );
 recipe!(
+    /// Works in processes that nothing waits for; prints their true times.
+    UNWAITED, "unwaited", "unwaited.c", C
+);
+recipe!(
     /// Direct recursion with half of the work, mutual recursion with a quarter each.
     RECURSION, "recursion", "recursion.c", C
 );

@@ -39,6 +39,7 @@ mod octave_truth;
 mod octave_view;
 mod output;
 mod pictures;
+mod processor_time;
 mod profile;
 mod prolog;
 mod prolog_command;
