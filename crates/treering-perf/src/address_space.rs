@@ -10,6 +10,7 @@ use crate::binary::Binary;
 use crate::blocked::unknown_function;
 use crate::ending::Endings;
 use crate::generated_code::GeneratedCode;
+use crate::landmark::Switch;
 use crate::record::Sample;
 use crate::registers::Width;
 use crate::rule::{self, Rule};
@@ -49,11 +50,21 @@ pub(crate) struct Place {
 pub(crate) enum End {
     /// At the thread's first function.
     Complete,
-    /// There too, but frame pointers were followed through code that may keep none, so that
-    /// callers may be missing.
-    Doubtful,
+    /// There too, but not all callers are certain.
+    Doubtful(Doubt),
     /// Before.
     Cut(Cut),
+}
+
+/// Why callers in a whole stack may be missing or wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Doubt {
+    /// Frame pointers were followed through code that may keep none.
+    FramePointers,
+    /// Outer frames were read from the process some time after the sample.
+    ReadLater,
+    /// The function that left a goroutine's stack is not known.
+    Goroutine,
 }
 
 /// Why a stack was cut short.
@@ -63,6 +74,10 @@ pub(crate) enum Cut {
     BeyondCopy,
     /// It continues in memory that was not copied: a signal's own stack, or a coroutine's.
     OtherStack,
+    /// The kernel's copy stops at memory that was not there, and the rest could not be read later.
+    Hole,
+    /// It continues on a goroutine's stack, from code that Go runs on the thread's own.
+    Goroutine(Switch),
     /// The caller of the code at this address cannot be found.
     Lost(u64),
     /// It has more frames than are read.
@@ -183,6 +198,20 @@ impl AddressSpace {
         }
     }
 
+    /// The function that the call before an address of a binary calls by its address.
+    pub(crate) fn call_target(&self, address: u64) -> Option<u64> {
+        let mapping = self.mapping(address)?;
+        let target = mapping.binary.as_ref()?.call_target(address.wrapping_sub(mapping.bias))?;
+        Some(target.wrapping_add(mapping.bias)).filter(|&target| self.is_mapped(target))
+    }
+
+    /// Where the function of a binary begins that holds an address, as far as unwind tables tell.
+    pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
+        let mapping = self.mapping(address)?;
+        let start = mapping.binary.as_ref()?.function_start(address.wrapping_sub(mapping.bias))?;
+        Some(start.wrapping_add(mapping.bias))
+    }
+
     /// The frames that always follow a frame of the C library's start of a thread.
     pub(crate) fn known_ending(&self, frame: u64) -> Option<&[u64]> {
         self.endings.after(frame)
@@ -211,14 +240,14 @@ impl AddressSpace {
 
     /// Finds the callers of a sampled place in user mode, innermost first, into `stack`: the
     /// instruction pointer, then for every caller an address within its call instruction, or the
-    /// next instruction where a signal interrupted it.
-    pub(crate) fn unwind(&mut self, sample: &Sample, stack: &mut Vec<u64>) -> End {
+    /// next instruction where a signal interrupted it. The kernel was asked to copy `asked` bytes of the stack.
+    pub(crate) fn unwind(&mut self, sample: &Sample, asked: usize, stack: &mut Vec<u64>) -> End {
         stack.clear();
         self.generated.refresh(sample.time);
-        let Some((registers, copy)) = sample.stack.filter(|(_, copy)| !copy.is_empty()) else {
+        let Some((registers, copy)) = sample.stack.filter(|_| asked > 0) else {
             return follow_frame_pointers(self, sample, stack);
         };
-        let end = Walk::of_sample(self, sample, registers, copy, stack).run(sample);
+        let end = Walk::of_sample(self, sample, registers, copy, stack).run(sample, asked);
         if end == End::Complete {
             self.note_ending(stack);
         }

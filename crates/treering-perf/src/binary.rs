@@ -16,7 +16,7 @@ use treering_profile::SegmentMap;
 use crate::call_frame::{CallFrames, FrameRule};
 use crate::function_range::FunctionRanges;
 use crate::registers::Width;
-use crate::rule::{Left, Place, Rule, is_behind_call};
+use crate::rule::{Left, Place, Rule, call_target, is_behind_call};
 
 /// Bytes of a section, shared by all that refer to them.
 pub(crate) type Bytes = Arc<[u8]>;
@@ -108,8 +108,26 @@ impl Binary {
             .or_insert_with(|| is_behind_call(&read, address).unwrap_or(false))
     }
 
+    /// The function that the call before a stated address calls by its address.
+    pub(crate) fn call_target(&self, address: u64) -> Option<u64> {
+        let target = call_target(&|address, bytes| self.read_code(address, bytes), address)?;
+        // Where tables cover it, they must agree.
+        self.function_start(target).is_none_or(|start| start == target).then_some(target)
+    }
+
+    /// Where the function begins that holds a stated address, as far as the unwind tables tell.
+    pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
+        self.frames.start(address)
+    }
+
     fn read_rule(&self, place: Place) -> Rule {
         let read = |address: u64, bytes: &mut [u8]| self.read_code(address, bytes);
+        if self.is_go
+            && place.left == Left::Call
+            && let Some(switch) = Rule::of_switch(&read, place)
+        {
+            return switch;
+        }
         let table = Rule::from_tables(self.frames.rule(place.lookup()));
         // No call leads to the start of a function: there the tables speak of its neighbour.
         let written_by_hand = place.left == Left::Call && self.frames.begins_near(place.instruction);

@@ -95,9 +95,19 @@ impl CallFrames {
 
     /// Whether a function begins at a stated address or right before it.
     pub(crate) fn begins_near(&self, address: u64) -> bool {
+        self.starts(address).any(|start| address - start <= 1)
+    }
+
+    /// Where the function begins that holds a stated address.
+    pub(crate) fn start(&self, address: u64) -> Option<u64> {
+        self.starts(address).next()
+    }
+
+    /// Where the entries begin that hold a stated address.
+    fn starts(&self, address: u64) -> impl Iterator<Item = u64> {
         let size = self.width.numbering().word;
-        self.sections.iter().any(|section| {
-            let first = if section.is_debug_frame {
+        self.sections.iter().filter_map(move |section| {
+            if section.is_debug_frame {
                 let mut frames = DebugFrame::new(&section.bytes, LittleEndian);
                 frames.set_address_size(size);
                 section.first_address(&frames, address, self.width)
@@ -105,8 +115,7 @@ impl CallFrames {
                 let mut frames = EhFrame::new(&section.bytes, LittleEndian);
                 frames.set_address_size(size);
                 section.first_address(&frames, address, self.width)
-            };
-            first.is_some_and(|first| address - first <= 1)
+            }
         })
     }
 

@@ -3,18 +3,19 @@
 use hashbrown::HashMap;
 use treering_profile::{ModuleId, ModuleKind, Profile};
 
-use crate::address_space::{AddressSpace, Cut};
+use crate::address_space::{AddressSpace, Cut, Doubt};
 
 /// How many stacks were cut short, by reason.
 #[derive(Debug, Default)]
 pub(crate) struct Cuts {
     beyond_copy: u64,
+    hole: u64,
     other_stack: u64,
     too_deep: u64,
     /// By the module whose caller was not found.
     lost: HashMap<Option<ModuleId>, u64>,
-    /// Stacks whose frame pointers may have passed callers by.
-    doubtful: u64,
+    /// Whole stacks with callers that are not certain.
+    doubtful: HashMap<Doubt, u64>,
 }
 
 impl Cuts {
@@ -22,7 +23,8 @@ impl Cuts {
     pub(crate) fn count(&mut self, cut: Cut, space: &AddressSpace) {
         match cut {
             Cut::BeyondCopy => self.beyond_copy += 1,
-            Cut::OtherStack => self.other_stack += 1,
+            Cut::Hole => self.hole += 1,
+            Cut::OtherStack | Cut::Goroutine(_) => self.other_stack += 1,
             Cut::TooDeep => self.too_deep += 1,
             Cut::FramePointers => {}
             Cut::Lost(address) => {
@@ -32,9 +34,9 @@ impl Cuts {
         }
     }
 
-    /// Counts a stack that may lack callers.
-    pub(crate) fn count_doubtful(&mut self) {
-        self.doubtful += 1;
+    /// Counts a whole stack with callers that are not certain.
+    pub(crate) fn count_doubtful(&mut self, doubt: Doubt) {
+        *self.doubtful.entry(doubt).or_default() += 1;
     }
 
     /// Says in the profile why stacks were cut short. Nothing where a few in passing were, as at a
@@ -51,9 +53,16 @@ impl Cuts {
                 stack_bytes / 1024
             ));
         }
+        if is_worth_it(self.hole) {
+            notes.push(format!(
+                "{} behind memory that was not there when the kernel copied it (never touched, or swapped out), and \
+                 could not be read reliably afterwards",
+                stacks(self.hole, "continues", "continue")
+            ));
+        }
         if is_worth_it(self.other_stack) {
             notes.push(format!(
-                "{} another stack (of a signal or a coroutine), which was not copied",
+                "{} another stack (of a signal, a coroutine or a goroutine), which was not copied",
                 stacks(self.other_stack, "continues on", "continue on")
             ));
         }
@@ -63,11 +72,11 @@ impl Cuts {
         if is_worth_it(self.lost.values().sum()) {
             notes.push(self.describe_lost(profile));
         }
-        if is_worth_it(self.doubtful) {
-            notes.push(format!(
-                "{} by frame pointers through code that may keep none: callers may be missing from them",
-                stacks(self.doubtful, "was followed", "were followed")
-            ));
+        for doubt in [Doubt::FramePointers, Doubt::ReadLater, Doubt::Goroutine] {
+            let count = self.doubtful.get(&doubt).copied().unwrap_or(0);
+            if is_worth_it(count) {
+                notes.push(describe_doubt(doubt, count));
+            }
         }
         for note in notes {
             profile.metadata.note(note);
@@ -103,6 +112,24 @@ fn stacks(count: u64, one: &str, more: &str) -> String {
     if count == 1 { format!("1 stack {one}") } else { format!("{count} stacks {more}") }
 }
 
+fn describe_doubt(doubt: Doubt, count: u64) -> String {
+    match doubt {
+        Doubt::FramePointers => format!(
+            "{} by frame pointers through code that may keep none: callers may be missing from them",
+            stacks(count, "was followed", "were followed")
+        ),
+        Doubt::ReadLater => format!(
+            "{} in memory that the kernel did not copy and that was read some milliseconds later: their outer callers \
+             may be those of that moment",
+            stacks(count, "goes on", "go on")
+        ),
+        Doubt::Goroutine => format!(
+            "{} the function of Go that has left its goroutine's stack for the runtime's",
+            stacks(count, "lacks", "lack")
+        ),
+    }
+}
+
 fn unmapped() -> String {
     "unmapped memory".to_owned()
 }
@@ -131,16 +158,25 @@ mod tests {
 
     #[test]
     fn each_reason_is_said_with_what_helps() {
-        let mut cuts = Cuts { doubtful: 2, ..Cuts::default() };
+        let mut cuts = Cuts::default();
+        let doubts = [Doubt::FramePointers, Doubt::FramePointers, Doubt::ReadLater, Doubt::Goroutine];
+        doubts.into_iter().for_each(|doubt| cuts.count_doubtful(doubt));
         let space = AddressSpace::default();
-        for cut in [Cut::BeyondCopy, Cut::OtherStack, Cut::OtherStack, Cut::Lost(7), Cut::FramePointers] {
+        for cut in
+            [Cut::BeyondCopy, Cut::Hole, Cut::OtherStack, Cut::OtherStack, Cut::Lost(7), Cut::FramePointers]
+        {
             cuts.count(cut, &space);
         }
         let expected = [
             "1 stack goes deeper than the 32 KiB copied of each; a larger --stack reaches further",
-            "2 stacks continue on another stack (of a signal or a coroutine), which was not copied",
+            "1 stack continues behind memory that was not there when the kernel copied it (never touched, or swapped out), \
+             and could not be read reliably afterwards",
+            "2 stacks continue on another stack (of a signal, a coroutine or a goroutine), which was not copied",
             "1 stack ends where neither unwind tables nor the code tell the caller: in unmapped memory (1)",
             "2 stacks were followed by frame pointers through code that may keep none: callers may be missing from them",
+            "1 stack goes on in memory that the kernel did not copy and that was read some milliseconds later: their \
+             outer callers may be those of that moment",
+            "1 stack lacks the function of Go that has left its goroutine's stack for the runtime's",
         ];
         assert_eq!(notes(&cuts, 6), expected);
     }

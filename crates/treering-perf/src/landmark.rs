@@ -9,6 +9,39 @@ pub(crate) enum Landmark {
     SignalReturn,
 }
 
+/// How Go's runtime leaves a goroutine's stack for that of the thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Switch {
+    /// For good: `mcall`, whose function goes on to another goroutine.
+    Parked,
+    /// To give a function more stack, before it has a frame: `morestack`.
+    Grown,
+    /// To call a function of the runtime: `systemstack`.
+    System,
+    /// To call a function in C: `asmcgocall`.
+    Foreign,
+}
+
+/// How Go's runtime left a goroutine's stack, given the code before a call returns: it has loaded the stack pointer
+/// from `sched.sp` of a `g`, which has been its eighth word since Go 1.4 (`runtime/asm_amd64.s`).
+pub(crate) fn leaves_goroutine(before: &[u8]) -> Option<Switch> {
+    let loads_stack =
+        |code: &[u8]| matches!(code, [0x48 | 0x49, 0x8b, modrm, 0x38, ..] if modrm & 0xf8 == 0x60);
+    // By way of rbx: `mov 0x38(%rdx), %rbx; mov %rbx, %rsp`.
+    let loads_by_way = |code: &[u8]| code.starts_with(&[0x48, 0x8b, 0x5a, 0x38, 0x48, 0x89, 0xdc]);
+    let is_switch = |at: usize| loads_stack(&before[at..]) || loads_by_way(&before[at..]);
+    if !(0..before.len()).any(is_switch) {
+        return None;
+    }
+    match before {
+        [.., 0x41, 0xff, 0xd4] => Some(Switch::Parked),
+        [.., 0xff, 0xd0] => Some(Switch::Foreign),
+        [.., 0xff, 0xd7] => Some(Switch::System),
+        [.., 0xe8, _, _, _, _] => Some(Switch::Grown),
+        _ => None,
+    }
+}
+
 /// How much code is looked at from a place on.
 pub(crate) const AHEAD: usize = 64;
 
@@ -156,6 +189,24 @@ mod tests {
         let go = [0xe8, 1, 2, 3, 4, 0x90];
         assert_eq!(recognise(&[0xcc, 0x90], &go), Some(Landmark::First));
         assert_eq!(recognise(&[0xcc, 0xcc], &go), None);
+    }
+
+    #[test]
+    fn go_leaves_a_goroutine_in_four_ways() {
+        // mov 0x38(%rdx), %rbx; mov %rbx, %rsp; mov %rdi, %rdx; mov (%rdi), %rdi; call *%rdi
+        let system =
+            [0x48, 0x8b, 0x5a, 0x38, 0x48, 0x89, 0xdc, 0x48, 0x89, 0xfa, 0x48, 0x8b, 0x3f, 0xff, 0xd7];
+        assert_eq!(leaves_goroutine(&system), Some(Switch::System));
+        // mov 0x38(%rbx), %rsp; call
+        assert_eq!(leaves_goroutine(&[0x48, 0x8b, 0x63, 0x38, 0xe8, 1, 2, 3, 4]), Some(Switch::Grown));
+        // mov 0x38(%r14), %rsp; push %rax; mov (%rdx), %r12; call *%r12
+        let parked = [0x49, 0x8b, 0x66, 0x38, 0x50, 0x4c, 0x8b, 0x22, 0x41, 0xff, 0xd4];
+        assert_eq!(leaves_goroutine(&parked), Some(Switch::Parked));
+        assert_eq!(leaves_goroutine(&parked[4..]), None);
+        // mov 0x38(%rsi), %rsp; ...; call *%rax
+        assert_eq!(leaves_goroutine(&[0x48, 0x8b, 0x66, 0x38, 0x90, 0xff, 0xd0]), Some(Switch::Foreign));
+        // mov 0x38(%rsp), %rax; call *%rax
+        assert_eq!(leaves_goroutine(&[0x48, 0x8b, 0x44, 0x24, 0x38, 0xff, 0xd0]), None);
     }
 
     #[test]

@@ -30,6 +30,7 @@ mod error;
 mod event;
 mod function_range;
 mod generated_code;
+mod goroutine;
 mod heirs;
 mod jitter;
 mod landmark;

@@ -8,7 +8,7 @@ use treering_profile::{
     StatedAddress, Unit,
 };
 
-use crate::address_space::End;
+use crate::address_space::{Cut, End};
 use crate::blocked::{Blocked, unknown_function};
 use crate::cut::Cuts;
 use crate::description::{add_metrics, describe};
@@ -153,6 +153,8 @@ struct Recorder {
     /// as many.
     longest_chain: usize,
     at_longest_chain: u64,
+    /// Whether a longer copy would have led further in any of these.
+    copy_helps: bool,
     /// How many bytes of a stack are copied.
     stack_bytes: u32,
     started: Instant,
@@ -208,6 +210,7 @@ impl Recorder {
             },
             longest_chain: longest_chain(),
             at_longest_chain: 0,
+            copy_helps: false,
             stack_bytes: options.accepted_stack_bytes(),
             started: Instant::now(),
             stack: Vec::new(),
@@ -347,7 +350,7 @@ impl Recorder {
         let mut stack = std::mem::take(&mut self.stack);
         let has_user = sample.stack.is_some() || sample.chain.user().next().is_some();
         let end = if has_user {
-            space.unwind(sample, &mut stack)
+            space.unwind(sample, self.stack_bytes as usize, &mut stack)
         } else {
             stack.clear();
             End::Complete
@@ -355,12 +358,15 @@ impl Recorder {
         self.frames.clear();
         match end {
             End::Complete => {}
-            End::Doubtful => self.cuts.count_doubtful(),
+            End::Doubtful(doubt) => self.cuts.count_doubtful(doubt),
             End::Cut(cut) => {
                 self.cuts.count(cut, space);
                 self.profile.metadata.losses.truncated_stacks += 1;
                 let frames = sample.chain.user().count() + sample.chain.kernel().count();
-                self.at_longest_chain += u64::from(frames >= self.longest_chain);
+                if frames >= self.longest_chain {
+                    self.at_longest_chain += 1;
+                    self.copy_helps |= cut == Cut::BeyondCopy;
+                }
                 let function = unknown_function(&mut self.profile, "[truncated stack]");
                 self.frames.push(Frame::new(function));
             }
@@ -507,7 +513,7 @@ impl Recorder {
         }
         let copy = match self.stack_bytes {
             0 => ", or leave --fp out",
-            bytes if bytes < 64_000 => ", or --stack 64k",
+            bytes if bytes < 64_000 && self.copy_helps => ", or --stack 64k",
             _ => "",
         };
         self.profile.metadata.note(format!(

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use crate::call_frame::{FrameRule, Plain, Rare};
 use crate::landmark::{
-    AHEAD, AHEAD_OF_START, BEHIND, Landmark, follows_call, follows_system_call, recognise,
-    returns_from_signal, starts_program, starts_thread,
+    AHEAD, AHEAD_OF_START, BEHIND, Landmark, Switch, follows_call, follows_system_call, leaves_goroutine,
+    recognise, returns_from_signal, starts_program, starts_thread,
 };
 use crate::registers::Width;
 use crate::way_out::{Exits, ReadCode, exits};
@@ -20,6 +20,8 @@ pub(crate) enum Rule {
     Landing,
     /// Written by hand as well: the kernel's frame of a signal is at the stack pointer.
     SignalReturn,
+    /// It was called on another stack than its caller's.
+    Switch(Switch),
     /// As nearly all tables say.
     Plain(Plain),
     /// As the tables say otherwise.
@@ -85,6 +87,12 @@ impl Rule {
             FrameRule::Plain(plain) => Self::Plain(plain),
             FrameRule::Rare(rare) => Self::Rare(rare),
         })
+    }
+
+    /// The rule for code of Go's runtime that leaves a goroutine's stack.
+    pub(crate) fn of_switch(read: ReadCode<'_>, place: Place) -> Option<Self> {
+        let mut before = [0; BEHIND];
+        leaves_goroutine(read_behind(read, place.instruction, &mut before)).map(Self::Switch)
     }
 
     /// The rule for hand-written code that is recognised by its instructions.
@@ -154,6 +162,15 @@ pub(crate) fn is_behind_call(read: ReadCode<'_>, address: u64) -> Option<bool> {
     let mut before = [0; 8];
     let before = read_behind(read, address, &mut before);
     (!before.is_empty()).then(|| follows_call(before))
+}
+
+/// The function that the instruction before an address calls by its address.
+pub(crate) fn call_target(read: ReadCode<'_>, address: u64) -> Option<u64> {
+    let mut before = [0; 5];
+    match *read_behind(read, address, &mut before) {
+        [0xe8, a, b, c, d] => Some(address.wrapping_add_signed(i32::from_le_bytes([a, b, c, d]).into())),
+        _ => None,
+    }
 }
 
 /// The bytes before an address, as many as can be read of them.

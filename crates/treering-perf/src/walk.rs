@@ -1,7 +1,7 @@
 //! Unwinding of one stack: from frame to frame until the thread's first function, or until nothing
 //! tells how to go on.
 
-use crate::address_space::{AddressSpace, Cut, End};
+use crate::address_space::{AddressSpace, Cut, Doubt, End};
 use crate::record::Sample;
 use crate::registers::Registers;
 use crate::rule::{Left, Place, Rule};
@@ -14,28 +14,28 @@ const MOST_FRAMES: usize = 8192;
 
 /// The kernel's walk along frame pointers stops after this many frames by default
 /// (`kernel.perf_event_max_stack`).
-const LONGEST_CHAIN: usize = 127;
+pub(crate) const LONGEST_CHAIN: usize = 127;
 
 /// How much of the stack is read behind a frame that may be the C library's start of a thread.
 const ENDING_BYTES: usize = 4096;
 
 /// A stack that is being unwound.
 pub(crate) struct Walk<'a, 'b> {
-    space: &'a mut AddressSpace,
-    pid: u32,
-    copy: StackCopy<'b>,
+    pub(crate) space: &'a mut AddressSpace,
+    pub(crate) pid: u32,
+    pub(crate) copy: StackCopy<'b>,
     /// Those that the thread was sampled with.
     sampled: Registers,
     /// Those of the frame that was reached.
-    registers: Registers,
+    pub(crate) registers: Registers,
     /// Where that frame is left.
-    place: Place,
+    pub(crate) place: Place,
     /// Whether it was reached along a frame pointer that no table vouches for.
     linked: bool,
-    /// Whether frames may have been passed by unseen.
-    doubtful: bool,
+    /// Why its frames may not be the right ones, if that is so.
+    pub(crate) doubt: Option<Doubt>,
     /// An address within the instruction that each frame is at, innermost first.
-    stack: &'a mut Vec<u64>,
+    pub(crate) stack: &'a mut Vec<u64>,
 }
 
 impl<'a, 'b> Walk<'a, 'b> {
@@ -51,7 +51,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         let copy = StackCopy::new(registers.stack(), copy, registers.width);
         let place = Place { instruction: registers.instruction(), left };
         stack.push(place.lookup());
-        Self { space, pid, copy, sampled: registers, registers, place, linked: false, doubtful: false, stack }
+        Self { space, pid, copy, sampled: registers, registers, place, linked: false, doubt: None, stack }
     }
 
     /// A walk through the stack of a sample.
@@ -71,25 +71,63 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// Unwinds by tables and code through the copy, then along the frame pointers that the kernel
-    /// followed through the whole stack, as far as each of its frames is known to keep one.
-    pub(crate) fn run(mut self, sample: &Sample) -> End {
-        let end = match self.follow() {
-            End::Cut(Cut::BeyondCopy | Cut::OtherStack) => self.follow_chain(sample),
-            end => end,
-        };
-        match end {
-            End::Complete if self.doubtful => End::Doubtful,
-            end => end,
+    /// followed through the whole stack, as far as each of its frames is known to keep one. Where the copy is shorter
+    /// than `asked`, the rest is read from the process.
+    pub(crate) fn run(mut self, sample: &Sample, asked: usize) -> End {
+        let mut end = self.follow();
+        if end == End::Cut(Cut::BeyondCopy) && self.copy.len() < asked {
+            let rest = self.read_rest(asked);
+            end = if rest { self.follow() } else { End::Cut(Cut::Hole) };
         }
+        if let End::Cut(Cut::Goroutine(switch)) = end {
+            end = self.follow_goroutine(switch, sample);
+        }
+        if let End::Cut(cut @ (Cut::BeyondCopy | Cut::OtherStack | Cut::Hole)) = end {
+            end = self.follow_chain(sample, cut);
+        }
+        match (end, self.doubt) {
+            (End::Complete, Some(doubt)) => End::Doubtful(doubt),
+            (end, _) => end,
+        }
+    }
+
+    /// Adds to the copy what lies behind it in the process now; tells whether that belongs to the sampled stack.
+    ///
+    /// The kernel's copy stops at the first page that is not in memory, most often in a large local array that was never
+    /// touched. Reading puts the page there, so that later copies reach further. The stack is taken as unchanged if the
+    /// part of the frame that was copied is, with the return address into it.
+    fn read_rest(&mut self, asked: usize) -> bool {
+        let (end, word) = (self.copy.end(), u64::from(self.registers.width.numbering().word));
+        let back = self.registers.stack().wrapping_sub(word);
+        let known = self.copy.from(back).to_vec();
+        let wanted = known.len() + asked - self.copy.len();
+        let start = end - known.len() as u64;
+        let now = self.space.read_memory(self.pid, start, wanted);
+        let is_same = |now: &[u8]| self.stack.len() > 1 && !known.is_empty() && now.starts_with(&known);
+        if now.len() <= known.len() || !is_same(&now) {
+            return false;
+        }
+        let afterwards = self.space.read_memory(self.pid, start, known.len());
+        if !is_same(&afterwards) {
+            return false;
+        }
+        self.copy.extend(&now[known.len()..]);
+        self.doubt = Some(Doubt::ReadLater);
+        true
     }
 
     fn follow(&mut self) -> End {
         while self.stack.len() < MOST_FRAMES {
+            let linked = self.linked;
             match self.step() {
                 Step::First => return End::Complete,
                 Step::Caller => self.place = Place::behind_call(self.registers.instruction()),
                 Step::Interrupted => self.place = Place::interrupted(self.registers.instruction()),
-                Step::BeyondCopy => return End::Cut(self.beyond()),
+                Step::BeyondCopy => {
+                    self.linked = linked;
+                    return End::Cut(self.beyond());
+                }
+                Step::Switched(switch) => return End::Cut(Cut::Goroutine(switch)),
                 Step::Lost if self.space.is_entry(self.place.lookup()) => return End::Complete,
                 Step::Lost => return End::Cut(Cut::Lost(self.place.lookup())),
             }
@@ -130,6 +168,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         let innermost = self.stack.len() == 1;
         match rule {
             Rule::First => Step::First,
+            Rule::Switch(switch) => Step::Switched(switch),
             Rule::Plain(plain) => plain.leave(innermost, &mut self.registers, &self.copy),
             Rule::Rare(rare) => rare.leave(&mut self.registers, &self.copy),
             Rule::Landing => {
@@ -148,7 +187,7 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// Corrects the address by which the frame is named: it is behind no call, and may be the first
     /// of its function.
-    fn show_written_by_hand(&mut self) {
+    pub(crate) fn show_written_by_hand(&mut self) {
         if let Some(last) = self.stack.last_mut() {
             *last = self.place.instruction;
         }
@@ -221,7 +260,9 @@ impl<'a, 'b> Walk<'a, 'b> {
         if !is_caller || !known && !is_link {
             return Step::Lost;
         }
-        self.doubtful |= !known;
+        if !known {
+            self.doubt = self.doubt.or(Some(Doubt::FramePointers));
+        }
         self.linked = true;
         self.registers.set(self.registers.width.numbering().base, next_base);
         self.registers.return_to(next, base + 2 * word);
@@ -240,7 +281,7 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// Whether a frame may return to an address: it is behind a call or in code that cannot be read,
     /// or known as one that is written onto the stack by hand.
-    fn is_return_address(&mut self, address: u64) -> bool {
+    pub(crate) fn is_return_address(&mut self, address: u64) -> bool {
         let place = Place::behind_call(address);
         self.space.is_behind_call(self.pid, address)
             || self
@@ -250,9 +291,9 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// Appends the kernel's frame-pointer chain from the last frame on, as long as all frames are known to keep a
-    /// frame pointer: the chain skips the callers of others.
-    fn follow_chain(&mut self, sample: &Sample) -> End {
-        let beyond = End::Cut(self.beyond());
+    /// frame pointer: the chain skips the callers of others. Else the stack is cut short for the reason `cut`.
+    fn follow_chain(&mut self, sample: &Sample, cut: Cut) -> End {
+        let beyond = End::Cut(cut);
         let chain: Vec<u64> = sample.chain.user().collect();
         let Some(reached) = self.position_in_chain() else { return beyond };
         let followed = self.stack.len();
@@ -310,7 +351,7 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// At which entry of the kernel's chain the base pointer is that of the frame that was reached.
-    fn position_in_chain(&self) -> Option<usize> {
+    pub(crate) fn position_in_chain(&self) -> Option<usize> {
         let mut base = self.sampled.base();
         for position in 0..LONGEST_CHAIN {
             if base == self.registers.base() {
@@ -340,7 +381,7 @@ pub(crate) fn follow_frame_pointers(space: &mut AddressSpace, sample: &Sample, s
     let whole = stack.len() == chain.len() && chain.len() > 1 && chain.len() < LONGEST_CHAIN;
     match (whole, sound) {
         (false, _) => End::Cut(Cut::FramePointers),
-        (true, false) => End::Doubtful,
+        (true, false) => End::Doubtful(Doubt::FramePointers),
         (true, true) => End::Complete,
     }
 }

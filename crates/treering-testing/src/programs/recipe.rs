@@ -103,6 +103,10 @@ recipe!(
     HARD_STACKS, "hard_stacks", "hard_stacks.c", C
 );
 recipe!(
+    /// Works below frames with arrays that are never touched, where the kernel's copy of the stack stops.
+    STACK_HOLE, "stack_hole", "stack_hole.c", C, "-pthread"
+);
+recipe!(
     /// The main thread ends, then another works for as many rounds as it is told.
     MAIN_EXITED, "main_exited", "main_exited.c", C, "-pthread"
 );

@@ -25,6 +25,7 @@ mod export;
 mod gmon;
 mod gprof;
 mod hard_stacks;
+mod hidden_stacks;
 mod hostile_memory;
 mod import;
 mod instrumented;
