@@ -30,8 +30,8 @@ use crate::sys::{
 /// Records a program from its start or a process from now on, until it ends, the time is up or
 /// the user interrupts.
 ///
-/// SIGINT and SIGTERM end a recording and not this process. A program that we launched is to
-/// end by them too, and is recorded until it has: the terminal sends SIGINT to it as well, and a
+/// SIGINT, SIGTERM, SIGHUP, SIGQUIT and SIGXCPU end a recording and not this process. A program that we launched is to
+/// end by them too, and is recorded until it has: the terminal sends its signals to it as well, and a
 /// signal that another process sent to us alone is passed on. A second one ends the program by
 /// SIGTERM, a third by SIGKILL.
 ///

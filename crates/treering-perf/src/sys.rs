@@ -359,7 +359,11 @@ pub(crate) fn process_exists(pid: u32) -> bool {
     answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 
-/// SIGINT and SIGTERM as something to poll, blocked in this thread until dropped.
+/// The signals that end a recording: from the keyboard, from a terminal that is closed, from other processes, and from a
+/// limit of processor time.
+const ENDING: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGXCPU];
+
+/// The signals that end a recording as something to poll, blocked in this thread until dropped.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     fd: File,
@@ -374,8 +378,9 @@ impl Interrupts {
             let mut set = std::mem::zeroed();
             let mut before = std::mem::zeroed();
             libc::sigemptyset(&mut set);
-            libc::sigaddset(&mut set, libc::SIGINT);
-            libc::sigaddset(&mut set, libc::SIGTERM);
+            for signal in ENDING {
+                libc::sigaddset(&mut set, signal);
+            }
             check(libc::sigprocmask(libc::SIG_BLOCK, &set, &mut before))?;
             let fd = check(libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
             Ok(Self { fd: File::from_raw_fd(fd), before })
@@ -383,12 +388,19 @@ impl Interrupts {
     }
 
     /// The next signal that came, and whether a process sent it rather than the terminal.
+    ///
+    /// A terminal that is closed says so several times: the kernel does, and the shell. Later ones would end this process
+    /// while it gives names to what was recorded, so they are ignored from the first one on.
     pub(crate) fn next(&mut self) -> Option<(i32, bool)> {
         let mut info = [0_u8; size_of::<libc::signalfd_siginfo>()];
         let read = io::Read::read(&mut self.fd, &mut info).ok()?;
         let number = |offset: usize| i32::from_ne_bytes([0, 1, 2, 3].map(|at| info[offset + at]));
         let signal = number(std::mem::offset_of!(libc::signalfd_siginfo, ssi_signo));
         let code = number(std::mem::offset_of!(libc::signalfd_siginfo, ssi_code));
+        if signal == libc::SIGHUP {
+            // SAFETY: takes two numbers.
+            unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+        }
         (read == info.len()).then_some((signal, code != libc::SI_KERNEL))
     }
 

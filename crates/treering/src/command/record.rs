@@ -238,7 +238,8 @@ fn note_problems(profile: &mut Profile, module: &ModuleReport) {
 
 /// Whether a run ended by the user's wish, so that no other follows.
 fn was_interrupted(finish: &Finish) -> bool {
-    const INTERRUPTS: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
+    const INTERRUPTS: [i32; 5] =
+        [libc::SIGINT, libc::SIGTERM, libc::SIGKILL, libc::SIGHUP, libc::SIGQUIT];
     match finish {
         Finish::Killed(signal) => INTERRUPTS.contains(signal),
         Finish::Exited(status) => INTERRUPTS.map(|signal| 128 + signal).contains(status),

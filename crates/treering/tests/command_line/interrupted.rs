@@ -21,7 +21,7 @@ fn start(session: &Session, options: &[&str]) -> Child {
     all.extend(program(&KNOWN_SHARES.build().expect("the compiler is installed"), &["1000000"]));
     let treering = session.command(&all);
     let mut command = Command::new("env");
-    command.arg("--default-signal=INT,QUIT").arg(treering.get_program()).args(treering.get_args());
+    command.arg("--default-signal=INT,QUIT,HUP").arg(treering.get_program()).args(treering.get_args());
     command.current_dir(session.path(".")).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.process_group(0).spawn().expect("treering runs")
@@ -65,6 +65,27 @@ fn a_request_to_end_still_gives_the_report() {
     let outcome = Outcome::of(child.wait_with_output().expect("it is our child"));
     assert!(outcome.stderr.contains("forty_percent"), "no summary: {outcome:#?}");
     assert!(session.flat(&[]).samples() > 20);
+}
+
+#[test]
+fn a_terminal_that_is_closed_still_leaves_names() {
+    for signal in [Signal::SIGHUP, Signal::SIGQUIT] {
+        let session = Session::new();
+        let child = start(&session, &[]);
+        wait_for_file(&session);
+        killpg(group(&child), signal).expect("the group exists");
+        // The shell says so too, after the kernel.
+        if signal == Signal::SIGHUP {
+            std::thread::sleep(Duration::from_millis(20));
+            _ = kill(group(&child), signal);
+        }
+        let outcome = Outcome::of(child.wait_with_output().expect("it is our child"));
+        assert!(!outcome.stderr.contains("panicked"), "{outcome:#?}");
+        assert_eq!(outcome.shell_status(), 128 + signal as i32, "{outcome:#?}");
+        let flat = session.flat(&[]);
+        flat.assert_self_shares(&[("ten_percent", 0.1), ("forty_percent", 0.4), ("thirty_percent", 0.3)]);
+        assert_eq!(flat.0["run"]["unfinished"], false, "{signal}: {:#}", flat.0["run"]);
+    }
 }
 
 #[test]
