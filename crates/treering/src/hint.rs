@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 
 use treering_perf::{Denial, RecordError};
+use treering_profile::Profile;
 use treering_translator::{CountError, Exhausted};
 
 /// What to do where a program could not be sampled.
@@ -28,6 +29,19 @@ pub fn against_no_recording(error: &RecordError) -> Option<String> {
                 .to_owned()
         }
         _ => return None,
+    })
+}
+
+/// What shows more of a recorded program that mostly waited, and whose waits were not recorded.
+pub fn against_waiting(profile: &Profile) -> Option<String> {
+    /// Programs that end sooner wait for nothing but their own start.
+    const SHORT_NS: u64 = 100_000_000;
+    let wall: u64 = profile.runs.iter().map(|run| run.duration_ns).sum();
+    let cpu: u64 = profile.runs.iter().map(|run| run.cpu_ns).sum::<Option<u64>>()?;
+    let dominates = wall > SHORT_NS && cpu < wall / 2;
+    (dominates && profile.find_metric("off-cpu").is_none()).then(|| {
+        let share = 100.0 * (1.0 - cpu as f64 / wall as f64);
+        format!("it was on no processor for {share:.0} % of the time: treering record --off-cpu shows where it waits")
     })
 }
 
@@ -180,6 +194,26 @@ mod tests {
         assert!(hint(CountError::Setup("memory", of(libc::EFBIG))).contains("ulimit -f"));
         assert!(hint(CountError::GivenUp(1, of(libc::EMFILE))).contains("ulimit -Hn"));
         assert!(hint(CountError::GivenUp(1, io::Error::other("lost"))).contains("treering record"));
+    }
+
+    #[test]
+    fn waits_that_were_not_recorded_are_worth_a_hint() {
+        use treering_profile::{Metric, RecursionRule, Run, Unit};
+        let of = |wall_ms: u64, cpu_ms: Option<u64>| {
+            let mut profile = Profile::new(RecursionRule::Full);
+            let (duration_ns, cpu_ns) = (wall_ms * 1_000_000, cpu_ms.map(|cpu| cpu * 1_000_000));
+            profile.add_run(Run { duration_ns, cpu_ns, ..Run::default() });
+            profile
+        };
+        let mut waits = of(1000, Some(80));
+        assert!(against_waiting(&waits).is_some_and(|hint| hint.contains("92 % of the time")));
+        assert!(
+            [of(1000, Some(800)), of(50, Some(1)), of(1000, None)]
+                .iter()
+                .all(|of| against_waiting(of).is_none())
+        );
+        waits.add_metric(Metric::exact("off-cpu", Unit::Nanoseconds));
+        assert_eq!(against_waiting(&waits), None);
     }
 
     #[test]

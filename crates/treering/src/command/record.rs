@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use treering_formats::{Format, trg};
-use treering_perf::{Event, Finish, Observer, Options, Recording, Target};
+use treering_perf::{Event, Finish, Observer, Options, RecordError, Recording, Target};
 use treering_profile::{Profile, merge};
 use treering_report::Style;
 use treering_symbols::{ModuleReport, Problem};
@@ -16,7 +16,7 @@ use treering_symbols::{ModuleReport, Problem};
 use crate::arguments::seconds;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
-use crate::hint::against_no_recording;
+use crate::hint::{against_no_recording, against_waiting};
 use crate::nameless::note_nameless;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{
@@ -183,7 +183,8 @@ impl Record {
         let recorded = treering_perf::record(options, &mut growing).map_err(|error| {
             place.discard();
             let failure = Failure::new(&error).status(error.exit_status());
-            against_no_recording(&error).into_iter().fold(failure, Failure::hint)
+            let hints = against_no_recording(&error).into_iter().chain(self.instead(&error));
+            hints.fold(failure, Failure::hint)
         })?;
         let Recording { profile, finish, hidden_files, jit } = recorded;
         let wanted = Wanted { inlines: !self.no_inlines, sources: !self.no_sources, addresses: true };
@@ -194,6 +195,16 @@ impl Record {
         Ok((profile, finish))
     }
 
+    /// The command that measures the same program without the kernel's events, where those are denied.
+    fn instead(&self, error: &RecordError) -> Option<String> {
+        let RecordError::NotPermitted(_) = error else { return None };
+        let words = match self.pid {
+            Some(pid) => vec!["-p".to_owned(), pid.to_string()],
+            None => self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        };
+        Some(format!("or count exactly, without the kernel's events: treering count {}", words.join(" ")))
+    }
+
     fn print_summary(&self, profile: &Profile, finish: &Finish, is_written: bool) {
         let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
         tell!();
@@ -201,6 +212,9 @@ impl Record {
             tell!("the program was ended by {}", signal_name(*signal));
         }
         tell_part!("{}", treering_report::summary(profile, &style, 8));
+        if let Some(hint) = against_waiting(profile) {
+            tell!("\nhint: {hint}");
+        }
         if self.output == Path::new("-") || !is_written {
             return;
         }
@@ -238,8 +252,7 @@ fn note_problems(profile: &mut Profile, module: &ModuleReport) {
 
 /// Whether a run ended by the user's wish, so that no other follows.
 fn was_interrupted(finish: &Finish) -> bool {
-    const INTERRUPTS: [i32; 5] =
-        [libc::SIGINT, libc::SIGTERM, libc::SIGKILL, libc::SIGHUP, libc::SIGQUIT];
+    const INTERRUPTS: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL, libc::SIGHUP, libc::SIGQUIT];
     match finish {
         Finish::Killed(signal) => INTERRUPTS.contains(signal),
         Finish::Exited(status) => INTERRUPTS.map(|signal| 128 + signal).contains(status),
