@@ -87,7 +87,11 @@ impl Processes {
         let end = mapped.start.saturating_add(mapped.length);
         let binary = self.binaries.open(mapped.pid, Path::new(&path), mapped.start, end);
         let build_id = binary.as_ref().map_or(&[][..], |binary| &binary.build_id);
-        let kind = module_kind(&path, binary.is_some());
+        let is_made = || is_made_file(mapped, &path);
+        let kind = match module_kind(&path, binary.is_some()) {
+            ModuleKind::Elf if binary.is_none() && is_made() => ModuleKind::Jit,
+            kind => kind,
+        };
         let name = match kind {
             ModuleKind::Jit => format!("[jit {}]", mapped.pid),
             _ => path.clone(),
@@ -228,13 +232,20 @@ fn module_kind(path: &str, is_binary: bool) -> ModuleKind {
     match path {
         "[vdso]" => ModuleKind::Vdso,
         _ if is_binary => ModuleKind::Elf,
-        "" | "//anon" | "[heap]" | "[stack]" | "/dev/zero" => ModuleKind::Jit,
-        _ if path.starts_with("/memfd:") || path.starts_with("/dev/shm/") || path.starts_with("[anon") => {
-            ModuleKind::Jit
-        }
+        _ if treering_proc::is_memory(path) => ModuleKind::Jit,
         _ if path.starts_with('/') => ModuleKind::Elf,
         _ => ModuleKind::Other,
     }
+}
+
+/// Whether a mapped file was removed and is no binary, as its beginning in the process's memory shows: some compilers write
+/// code to such files that they map twice.
+fn is_made_file(mapped: &Mapped, path: &str) -> bool {
+    const MAGIC: &[u8] = b"\x7fELF";
+    let begins = mapped.file_offset == 0 && path.starts_with('/') && path.ends_with(" (deleted)");
+    let beginning =
+        || treering_proc::read_memory(mapped.pid, mapped.start, mapped.start + MAGIC.len() as u64);
+    begins && beginning().is_some_and(|bytes| bytes != MAGIC)
 }
 
 /// Whether a mapped file is a dump of generated code by `perf`'s convention, `jit-PID.dump`.
@@ -264,7 +275,10 @@ mod tests {
     #[test]
     fn memory_without_a_binary_is_generated_code() {
         assert_eq!(module_kind("//anon", false), ModuleKind::Jit);
-        assert_eq!(module_kind("/memfd:doublemapper (deleted)", false), ModuleKind::Jit);
+        for made in ["/memfd:doublemapper (deleted)", "/dev/zero (deleted)", "/SYSV00000000 (deleted)"] {
+            assert_eq!(module_kind(made, false), ModuleKind::Jit);
+        }
+        assert_eq!(module_kind("/dev/shm/solve", true), ModuleKind::Elf);
         assert_eq!(module_kind("/usr/lib/libc.so.6", true), ModuleKind::Elf);
         assert_eq!(module_kind("[vsyscall]", false), ModuleKind::Other);
     }

@@ -23,7 +23,7 @@ mod process;
 pub mod status;
 
 pub use elf::{Layout, build_id, segments};
-pub use mapping::{Mapping, executable_mappings, is_writable, mappings, may_be_read};
+pub use mapping::{Mapping, executable_mappings, is_memory, is_writable, mappings, may_be_read};
 pub use memory::{read_memory, vdso_image};
 pub use process::{
     command_line, has_ended, processor_time, start_ticks, started_unix_ns, thread_name, threads,

@@ -73,6 +73,15 @@ impl Mapping {
     }
 }
 
+/// Whether the path of a mapping is a name that the kernel gives to memory without a file that programs could open: as
+/// such it is shared with children or other processes, or mapped twice. Code in it was made while the program ran.
+pub fn is_memory(path: &str) -> bool {
+    const NAMES: [&str; 5] = ["", "//anon", "[heap]", "/dev/zero", "/anon_hugepage"];
+    const BEGINNINGS: [&str; 6] = ["/memfd:", "/dev/shm/", "/SYSV", "/dev/hugepages/", "[anon", "[stack"];
+    let plain = path.strip_suffix(" (deleted)").unwrap_or(path);
+    NAMES.contains(&plain) || BEGINNINGS.iter().any(|beginning| plain.starts_with(beginning))
+}
+
 /// The mappings of a process, by address. An error if it is not there or may not be seen.
 pub fn mappings(pid: impl Display) -> io::Result<Vec<Mapping>> {
     read(&format!("/proc/{pid}/maps"))
@@ -128,6 +137,32 @@ mod tests {
         assert!(Mapping::parse(b"7f00-7f80 rw-s 00000000 00:01 5 /dev/zero").expect("a mapping").is_shared);
         for wrong in ["", "7f00", "7f00-7f80", "7f00-7f80 rw-p", "x-y rw-p 0 00:00 0 "] {
             assert_eq!(Mapping::parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn memory_without_a_file_is_known_by_its_name() {
+        for name in [
+            "",
+            "//anon",
+            "[heap]",
+            "[stack]",
+            "[stack:77]",
+            "[anon:dalvik-jit-code-cache]",
+            "[anon_shmem:jit]",
+            "/dev/zero",
+            "/dev/zero (deleted)",
+            "/anon_hugepage (deleted)",
+            "/SYSV00000000 (deleted)",
+            "/SYSV0000162e (deleted)",
+            "/memfd:doublemapper (deleted)",
+            "/dev/shm/jitAbCdEf (deleted)",
+        ] {
+            assert!(is_memory(name), "{name}");
+        }
+        for name in ["[vdso]", "[vsyscall]", "/usr/lib/libc.so.6", "/dev/zeros", "/tmp/SYSV", "/opt/memfd:x"]
+        {
+            assert!(!is_memory(name), "{name}");
         }
     }
 

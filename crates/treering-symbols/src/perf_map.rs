@@ -1,7 +1,8 @@
 //! The list of functions that a JIT compiler leaves in `/tmp/perf-PID.map`.
 //!
 //! A line holds start and size in hexadecimal and a name that may contain spaces; see
-//! `tools/perf/Documentation/jit-interface.txt` of the Linux sources.
+//! `tools/perf/Documentation/jit-interface.txt` of the Linux sources. As `perf` does, this reads numbers with and
+//! without `0x`, in small and capital letters, divided by spaces or tabs.
 
 /// A function that a JIT compiler made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +22,8 @@ pub fn parse(text: &str) -> Vec<JitSymbol> {
 }
 
 fn parse_line(line: &str) -> Option<JitSymbol> {
-    let (start, rest) = line.trim_start().split_once(' ')?;
-    let (size, name) = rest.trim_start().split_once(' ')?;
+    let (start, rest) = line.trim_start().split_once([' ', '\t'])?;
+    let (size, name) = rest.trim_start().split_once([' ', '\t'])?;
     let (start, size, name) = (hexadecimal(start)?, hexadecimal(size)?, name.trim());
     (size > 0 && !name.is_empty()).then(|| JitSymbol { start, size, name: name.to_owned() })
 }
@@ -55,6 +56,14 @@ zzz 10 bad
                 (0x7f00_0000_4000, 0x30, "truncat".to_owned()),
             ]
         );
+    }
+
+    #[test]
+    fn lines_are_read_as_perf_reads_them() {
+        let text = "1000\t20\tspam\n0X2000 0x2F  a  b\tc \r\n  00003000\t \t1 egg\r\n4000,10,no\n";
+        let names: Vec<_> = parse(text).into_iter().map(|s| (s.start, s.size, s.name)).collect();
+        let expected = [(0x1000, 0x20, "spam"), (0x2000, 0x2f, "a  b\tc"), (0x3000, 1, "egg")];
+        assert_eq!(names, expected.map(|(start, size, name)| (start, size, name.to_owned())));
     }
 
     #[test]

@@ -108,7 +108,11 @@ struct Reader {
 impl Reader {
     fn read_map(&mut self, module: &str, path: &Path, shown: &Path, rights: &Rights) {
         if let Some(bytes) = self.read(path, shown, rights, LARGEST_MAP) {
-            self.add(module, JitTable::from_perf_map(perf_map::parse(&String::from_utf8_lossy(&bytes))));
+            let symbols = perf_map::parse(&String::from_utf8_lossy(&bytes));
+            if symbols.is_empty() && !bytes.is_empty() {
+                self.refuse(shown, "no line of it has a start, a size above 0 and a name");
+            }
+            self.add(module, JitTable::from_perf_map(symbols));
         }
     }
 

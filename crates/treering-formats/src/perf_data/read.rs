@@ -241,7 +241,7 @@ impl<'a> Reader<'a> {
         }
         let place = match kind_of(&path) {
             // Code that was made there, whose names are in a file that is named after the process.
-            _ if path == "//anon" || path.starts_with("/dev/zero") || path.starts_with("/memfd:") => {
+            _ if is_memory(&path) => {
                 let name = format!("[jit {}]", mapped.process);
                 Place::Stated { module: module(&mut self.profile, &name, &[], ModuleKind::Jit), bias: 0 }
             }
@@ -437,4 +437,10 @@ impl Doubts {
         note(more, "samples in other files without names");
         notes
     }
+}
+
+/// Whether a path is a name for memory without a file, in which code was made: `perf` looks for its names by process.
+fn is_memory(path: &str) -> bool {
+    const BEGINNINGS: [&str; 5] = ["/dev/zero", "/anon_hugepage", "/memfd:", "/SYSV", "[anon:"];
+    path == "//anon" || BEGINNINGS.iter().any(|beginning| path.starts_with(beginning))
 }

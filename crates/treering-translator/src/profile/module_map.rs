@@ -69,7 +69,10 @@ impl Places {
         };
         // A file that cannot be opened must not be confused with another file at its path.
         let can_be_read = |_: &&_| region.hidden.as_ref().is_none_or(|hidden| hidden.file().is_some());
-        match region.file.as_ref().filter(can_be_read) {
+        let is_made = |(path, _): &(PathBuf, _)| {
+            path.to_str().is_some_and(treering_proc::is_memory) && Layout::read(path).is_none()
+        };
+        match region.file.as_ref().filter(can_be_read).filter(|file| !is_made(file)) {
             _ if region.vdso => (intern("[vdso]", Box::default(), ModuleKind::Vdso), region.start),
             None => (intern(&format!("[jit {pid}]"), Box::default(), ModuleKind::Jit), 0),
             Some((path, offset)) => {

@@ -148,6 +148,40 @@ fn code_made_at_run_time_has_the_names_it_was_given() {
 }
 
 #[test]
+fn generated_code_has_its_names_in_whatever_memory_it_lies() {
+    if !cfg!(target_arch = "x86_64") {
+        return skip("the program that makes code at run time makes x86-64 code");
+    }
+    for (names, memory) in [("map", "shared"), ("tabs", "segment"), ("tabs", "removed")] {
+        let session = Session::new();
+        let jit = build(JIT.recipe());
+        let flat = session.record(&[], &program(&jit, &[names, "100", memory]));
+        flat.assert_self_shares(&[("jit_two_thirds", 0.667), ("jit_one_third", 0.333)]);
+        assert!(flat.self_share("jit_two_thirds") > 0.5, "{memory}: {:#}", flat.0);
+        let mut all = words(&["count", "--force", "--"]);
+        all.extend(program(&jit, &[names, "1", memory]));
+        session.output(&all);
+        let counted = session.flat(&[]);
+        let share = counted.self_share("jit_two_thirds");
+        assert!((share - 0.667).abs() < 0.01, "{memory}: {share}");
+    }
+}
+
+#[test]
+fn a_list_of_generated_functions_that_cannot_be_read_is_named() {
+    if !cfg!(target_arch = "x86_64") {
+        return skip("the program that makes code at run time makes x86-64 code");
+    }
+    let session = Session::new();
+    let jit = build(JIT.recipe());
+    let script = "echo '1000,10,main' > /tmp/perf-$$.map; exec \"$0\" none 100";
+    let shell = ["-c", script, jit.to_str().expect("our path is text")];
+    session.record(&[], &program(std::path::Path::new("/bin/sh"), &shell));
+    let report = session.output(&["report"]);
+    assert!(report.contains("no line of it has a start, a size above 0 and a name"), "{report}");
+}
+
+#[test]
 fn addresses_that_two_functions_had_in_turn_are_said_to_be_shown_as_the_last_ones() {
     if !cfg!(target_arch = "x86_64") {
         return skip("the program that makes code at run time makes x86-64 code");
