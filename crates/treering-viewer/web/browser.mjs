@@ -10,7 +10,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { launch } from "./chromium.mjs";
+import { launch, settled, until } from "./chromium.mjs";
 
 const args = process.argv.slice(2);
 const shotsAt = args.indexOf("--shots");
@@ -43,7 +43,7 @@ const browser = await launch();
 
 async function open(page, file, hash = "") {
   await page.goto(`file://${file}${hash}`);
-  await page.waitForFunction(() => window.treering?.ready() || window.treering?.failure() || document.querySelector("#page > .failure"), { timeout: 120_000 });
+  await until(page, () => window.treering?.ready() || window.treering?.failure() || document.querySelector("#page > .failure") !== null);
 }
 
 for (const profile of profiles) {
@@ -122,13 +122,13 @@ async function compare(page, report) {
 async function newUser(page, name) {
   await page.evaluate(() => (location.hash = ""));
   await page.reload();
-  await page.waitForFunction(() => window.treering?.settled() && !document.querySelector("main .wait"));
+  await settled(page);
   const own = await page.$$eval(".chip", (chips) => chips.findIndex((chip) => /^\s*own/.test(chip.textContent)));
   if (own >= 0) await (await page.$$(".chip"))[own].click();
   await settle(page);
   const first = await page.$(".functions .row:not(.head)");
   await first.click();
-  await page.waitForFunction(() => window.treering.settled());
+  await until(page, () => window.treering.settled());
   await settle(page);
   const hottest = await page.evaluateHandle(() => [...document.querySelectorAll(".code-head button")].find((one) => one.textContent.startsWith("hottest")));
   // Without lines there is nothing to find, which the pane says.
@@ -163,7 +163,7 @@ async function narrow(page, name) {
 async function keyboard(page, name) {
   await page.evaluate(() => (location.hash = ""));
   await page.reload();
-  await page.waitForFunction(() => window.treering?.settled());
+  await until(page, () => window.treering?.settled());
   const state = () => page.evaluate(() => window.treering.state());
   const press = async (...keys) => {
     for (const key of keys) {
@@ -172,7 +172,7 @@ async function keyboard(page, name) {
       await page.keyboard.press(letter);
       if (modifier) await page.keyboard.up(modifier);
     }
-    await page.waitForFunction(() => window.treering.settled());
+    await until(page, () => window.treering.settled());
     await settle(page);
   };
   const is = async (what, holds) => check(holds(await state()), `${name}: ${what}: ${JSON.stringify(await state())}`);
@@ -209,7 +209,7 @@ async function keyboard(page, name) {
   // Browsers take Alt ← themselves, which a driver's keys do not reach; the button does the same.
   await page.focus("[aria-label=back]");
   await press("Enter");
-  await page.waitForFunction((first) => window.treering.state().fn === first, { timeout: 10_000 }, first).catch(() => check(rows < 2, `${name}: back goes back`));
+  await until(page, (first) => window.treering.state().fn === first, { given: [first] }).catch(() => check(rows < 2, `${name}: back goes back`));
   const around = await page.evaluate(() => { const { fn } = window.treering.state(); const line = window.treering.line(fn); return [line.callers, line.callees].map((rows) => rows.find((row) => row.fn > 0 && row.fn !== fn)?.fn ?? null); });
   const now = (await state()).fn;
   if (around[0] !== null) {
@@ -267,8 +267,7 @@ async function keyboard(page, name) {
 /** Changes what is shown, and waits until it is drawn. */
 async function show(page, change, what) {
   await page.evaluate((change) => window.treering.go(change), change);
-  await page.waitForFunction(() => window.treering.settled() && !document.querySelector("main .wait"), { timeout: 60_000 }).catch(() => check(false, `${what} is still waiting`));
-  await settle(page);
+  await settled(page).catch(() => check(false, `${what} is still waiting`));
 }
 
 /** Colours are all that differs between the themes. */

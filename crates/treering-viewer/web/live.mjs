@@ -6,14 +6,12 @@
 // the page has them then.
 
 import { readFileSync } from "node:fs";
-import puppeteer from "puppeteer-core";
+import { launch, until } from "./chromium.mjs";
 
 const address = process.argv[2];
-const browser = await puppeteer.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  headless: true,
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+const browser = await launch();
+/** A page that shows one version after the other goes on, however slowly. */
+const versions = () => JSON.stringify(window.treering.live());
 const failures = [];
 const check = (holds, what) => holds || failures.push(what);
 const page = await browser.newPage();
@@ -23,7 +21,7 @@ page.on("request", (request) => request.url().startsWith(address) || /^(blob|dat
 page.on("pageerror", (error) => failures.push(error.message));
 page.on("console", (message) => message.type() === "error" && !/favicon/.test(message.location()?.url ?? "") && failures.push(message.text()));
 await page.goto(address);
-await page.waitForFunction(() => window.treering?.ready());
+await until(page, () => window.treering?.ready());
 const find = (name) => page.evaluate((name) => window.treering.functions().findIndex((one) => one.function === name), name);
 const row = (name) => page.evaluate((name) => window.treering.functions().find((one) => one.function === name), name);
 const live = () => page.evaluate(() => window.treering.live());
@@ -31,13 +29,13 @@ const live = () => page.evaluate(() => window.treering.live());
 const [main, solve] = [await find("main"), await find("solve")];
 check(main > 0 && solve > 0, "main and solve are functions");
 await page.evaluate((fn, zoom) => window.treering.go({ fn, zoom, view: "flame", q: "fib", steps: [{ kind: "hide", target: "f:by_pointer" }] }), solve, [main, solve]);
-await page.waitForFunction(() => window.treering.ready());
+await until(page, () => window.treering.ready());
 const first = { ...(await live()), calls: (await row("solve")).calls };
 check(first.state === "running", `it is followed: ${first.state}`);
 for (const more of [1, 2]) {
-  await page.waitForFunction((version) => window.treering.live().version >= version, { timeout: 60_000 }, first.version + more);
+  await until(page, (version) => window.treering.live().version >= version, { given: [first.version + more], progress: versions });
 }
-await page.waitForFunction(() => window.treering.ready());
+await until(page, () => window.treering.ready());
 const second = { ...(await live()), calls: (await row("solve")).calls };
 check(second.calls > first.calls, `calls grow: ${first.calls}, then ${second.calls}`);
 const shown = await page.evaluate(() => {
@@ -65,14 +63,14 @@ if (shots) await page.screenshot({ path: `${shots}/live-phone.png` });
 await page.setViewport({ width: 1440, height: 900 });
 console.log("following");
 
-await page.waitForFunction(() => window.treering.live().state !== "running", { timeout: 60_000 });
-await page.waitForFunction(() => window.treering.ready());
+await until(page, () => window.treering.live().state !== "running", { progress: versions });
+await until(page, () => window.treering.ready());
 check((await live()).state === "ended", `it has ended: ${JSON.stringify(await live())}`);
 // The share that the search says is that of the profile that is shown.
 const total = (await row("fibonacci")).total;
 const run = await page.evaluate(() => window.treering.functions().reduce((sum, one) => sum + one.self, 0));
 const share = `${((100 * total) / run).toFixed(1)} %`;
-await page.waitForFunction((share) => document.querySelector("[role=search]").textContent.includes(share), { timeout: 10_000 }, share)
+await until(page, (share) => document.querySelector("[role=search]").textContent.includes(share), { given: [share] })
   .catch(async () => check(false, `the search says ${await page.evaluate(() => document.querySelector("[role=search]").textContent)}, not ${share}`));
 const badge = await page.evaluate(() => document.querySelector("[role=status]").textContent);
 check(badge === "the program has ended", badge);

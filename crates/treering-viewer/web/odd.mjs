@@ -9,7 +9,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { launch } from "./chromium.mjs";
+import { launch, settled, until } from "./chromium.mjs";
 
 const pages = process.argv.slice(2);
 const scratch = mkdtempSync(join(tmpdir(), "treering-odd-"));
@@ -30,13 +30,11 @@ async function opened(file, prepare = async () => {}) {
   return { page, problems };
 }
 
-const settled = (page) => page.waitForFunction(() => window.treering?.settled() && !document.querySelector("main .wait"), { timeout: 120_000 });
-
 for (const file of pages) {
   const name = basename(file);
   const { page, problems } = await opened(file);
   try {
-    await page.waitForFunction(() => window.treering?.settled(), { timeout: 120_000 });
+    await until(page, () => window.treering?.settled());
     check((await page.evaluate(() => window.treering.functions().length)) > 1, `${name} has functions`);
     for (const view of ["overview", "flame", "sandwich", "graph", "tree", "callers"]) {
       await page.evaluate((view) => window.treering.go({ view }), view);
@@ -75,8 +73,8 @@ async function printed(file, { stacks = false, lines = false }) {
   await settled(page);
   await page.evaluate(() => window.treering.go({ theme: "dark" }));
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
-  await page.waitForFunction(() => document.querySelector(".print h1"));
-  if (stacks) await page.waitForSelector(".print canvas", { timeout: 10_000 }).catch(() => check(false, "the printed page has the flame graph"));
+  await until(page, () => document.querySelector(".print h1") !== null);
+  if (stacks) await until(page, () => document.querySelector(".print canvas") !== null).catch(() => check(false, "the printed page has the flame graph"));
   const seen = await page.evaluate(() => ({
     theme: document.documentElement.dataset.theme, heads: [...document.querySelectorAll(".print h1, .print h2")].map((one) => one.textContent),
     functions: document.querySelectorAll(".print table")[0].rows.length - 1,
@@ -101,7 +99,7 @@ async function cutOff(file) {
   const cut = join(scratch, "cut.html");
   writeFileSync(cut, whole.slice(0, whole.lastIndexOf('data-piece="code"')));
   const { page } = await opened(cut);
-  await page.waitForFunction(() => document.querySelector(".failure"), { timeout: 60_000 }).catch(() => {});
+  await until(page, () => document.querySelector(".failure") !== null).catch(() => {});
   const said = await page.evaluate(() => document.querySelector(".failure")?.textContent ?? document.body.textContent.slice(0, 200));
   check(said.includes("its end is missing"), `a page that was cut off says: ${said}`);
   await page.close();

@@ -6,7 +6,7 @@
 
 import { createServer } from "node:http";
 import { readFileSync } from "node:fs";
-import puppeteer from "puppeteer-core";
+import { launch, until } from "./chromium.mjs";
 
 const [first, next] = process.argv.slice(2).map((path) => readFileSync(path, "utf8"));
 const block = (html, id) => new RegExp(`<script type="[^"]*" id="${id}">([^]*?)</script>`).exec(html)[1];
@@ -28,17 +28,13 @@ const server = createServer(async (request, response) => {
 });
 await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
 
-const browser = await puppeteer.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  headless: true,
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-});
+const browser = await launch();
 const failures = [];
 const check = (holds, what) => holds || failures.push(what);
 const page = await browser.newPage();
 page.on("pageerror", (error) => failures.push(error.message));
 await page.goto(`http://127.0.0.1:${server.address().port}/`);
-await page.waitForFunction(() => window.treering?.ready());
+await until(page, () => window.treering?.ready());
 const shown = () => page.evaluate(() => {
   const functions = window.treering.functions();
   const { fn, zoom, view, sort, steps, metric } = window.treering.state();
@@ -49,12 +45,12 @@ const numbers = () => page.evaluate(() => window.treering.functions().map((one) 
 const find = async (name) => (await numbers()).indexOf(name);
 const zoom = [await find("main"), await find("work")];
 await page.evaluate((fn, zoom) => window.treering.go({ fn, zoom, view: "flame", sort: "name", steps: [{ kind: "ignore", target: "f:idle" }] }), await find("copy"), zoom);
-await page.waitForFunction(() => window.treering.ready());
+await until(page, () => window.treering.ready());
 const [before, old] = [await shown(), await numbers()];
 check(before.fn === "copy" && before.zoom.join() === "main,work", JSON.stringify(before));
 released();
-await page.waitForFunction(() => window.treering.live().version === 2);
-await page.waitForFunction(() => window.treering.ready());
+await until(page, () => window.treering.live().version === 2);
+await until(page, () => window.treering.ready());
 const [after, now] = [await shown(), await numbers()];
 check(old.some((name, fn) => now[fn] !== name), `the numbers are others: ${old} and ${now}`);
 check(JSON.stringify(after) === JSON.stringify(before), `${JSON.stringify(before)} became ${JSON.stringify(after)}`);
