@@ -58,10 +58,25 @@ pub(crate) fn fit(text: &str, room: usize) -> String {
 fn fit_name(name: &str, room: usize) -> Option<String> {
     let arguments = without_groups(name, '(', ')');
     let both = without_groups(&arguments, '<', '>');
-    [name, &arguments, &both].into_iter().find(|name| length(name) <= room).map(str::to_owned).or_else(|| {
-        let starts = parts(&both).into_iter();
-        starts.map(|at| format!("…{}", &both[at..])).find(|shorter| length(shorter) <= room)
-    })
+    let starts = parts(&both).into_iter().map(|at| format!("…{}", &both[at..]));
+    let shorter = short_impl(&both).into_iter().chain(starts).chain(declared(&both));
+    let fits = |name: &String| length(name) <= room;
+    [name, &arguments, &both].into_iter().map(str::to_owned).chain(shorter).find(fits)
+}
+
+/// `<Vec<…> as Drop>::drop` of a function of a trait in Rust: the type and the trait without their paths.
+fn short_impl(name: &str) -> Option<String> {
+    let (implementation, function) = name.strip_prefix('<')?.split_once(">::")?;
+    let (of, implemented) = implementation.split_once(" as ")?;
+    let bare = |path: &str| path[last_part(path)..].to_owned();
+    Some(format!("<{} as {}>::{function}", bare(of), bare(implemented)))
+}
+
+/// `…signal(…)` of `void (*signal(…))(…)`, a function of C that returns the address of another.
+fn declared(name: &str) -> Option<String> {
+    let (_, function) = name.split_once(" (*")?;
+    let (function, _) = function.split_once(')')?;
+    function.contains('(').then(|| format!("…{function})"))
 }
 
 /// Names that are called one after the other, in at most `room` characters: the first and the last stay.
@@ -145,7 +160,7 @@ fn without_groups(name: &str, open: char, close: char) -> String {
         let follows_name = name[..at]
             .chars()
             .next_back()
-            .is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '>' | ')'));
+            .is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '>' | ')' | ']'));
         if c == open && (depth > 0 || follows_name && !name[..at].ends_with("operator")) {
             depth += 1;
             if depth == 1 {
@@ -170,7 +185,7 @@ fn without_groups(name: &str, open: char, close: char) -> String {
 /// Where the parts of a qualified name or path begin, but for the first.
 fn parts(name: &str) -> Vec<usize> {
     let mut depth = 0_i32;
-    let mut parts = Vec::new();
+    let (mut parts, is_dotted) = (Vec::new(), has_dotted_parts(name));
     let bytes = name.as_bytes();
     for (at, &byte) in bytes.iter().enumerate() {
         match byte {
@@ -178,11 +193,29 @@ fn parts(name: &str) -> Vec<usize> {
             b'>' | b')' | b']' | b'}' => depth -= 1,
             b':' if depth <= 0 && bytes.get(at + 1) == Some(&b':') => parts.push(at + 2),
             b'/' if depth <= 0 => parts.push(at + 1),
+            b'.' if depth <= 0 && is_dotted && is_part(&name[at + 1..]) => parts.push(at + 1),
             _ => {}
         }
     }
-    parts.retain(|&at| at < name.len());
+    // What a conversion converts to is no part of where it is, and a closure says nothing by itself.
+    let conversion = name.find("operator ").unwrap_or(name.len());
+    parts.retain(|&at| at < name.len() && at <= conversion && !name[at..].starts_with('{'));
     parts
+}
+
+/// Whether dots are between the parts of a name, as in Go, Java and Python, and not in a path.
+fn has_dotted_parts(name: &str) -> bool {
+    let is_path = name.starts_with('/') || name.contains(" /") || name.contains(":/");
+    !is_path && !name.contains("::") && !name.starts_with(['[', '<', '-', '+'])
+}
+
+/// Whether what follows a dot can be a part by itself: a name, a type in brackets, and no number or end of a file's name.
+fn is_part(rest: &str) -> bool {
+    let is_extension = ["so", "py", "js", "rs", "c", "cc", "cpp", "go"].iter().any(|known| {
+        rest.strip_prefix(known)
+            .is_some_and(|behind| !behind.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    });
+    !is_extension && rest.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | '$' | '(' | '<'))
 }
 
 /// A name in a place that may be narrower than any name: in the end the middle of its last part is left out,
@@ -268,6 +301,44 @@ mod tests {
         assert_eq!(fit("A::operator()(int, int)", 20), "A::operator()(…)");
         assert_eq!(fit("<alloc::vec::Vec<T> as core::iter::Iterator>::next", 20), "…next");
         assert_eq!(fit("a_name_of_twenty_char", 20), "a_name_of_…enty_char");
+    }
+
+    /// Names of Go, Java and Python lost their middle, a conversion its `operator`, and a closure its function.
+    #[test]
+    fn names_of_every_language_are_shortened_by_their_structure() {
+        for (name, expected) in [
+            (
+                "encoding/json.(*decodeState).object",
+                &["…json.(*decodeState).object", "…(*decodeState).object", "…object"][..],
+            ),
+            ("fmt.(*pp).doPrintf", &["…(*pp).doPrintf", "…doPrintf"]),
+            ("main.Work.func1.2", &["…Work.func1.2", "…func1.2"]),
+            (
+                "com.example.Foo$Bar.lambda$main$0(java.lang.String)",
+                &["com.example.Foo$Bar.lambda$main$0(…)", "…Foo$Bar.lambda$main$0(…)", "…lambda$main$0(…)"],
+            ),
+            ("main.<locals>.<lambda>", &["…<locals>.<lambda>", "…<lambda>"]),
+            ("void (*signal(int, void (*)(int)))(int)", &["void (*signal(…))(…)", "…signal(…)"]),
+            (
+                "A::operator std::vector<int>() const",
+                &["A::operator std::vector<…>() const", "…operator std::vector<…>() const"],
+            ),
+            ("operator new[](unsigned long)", &["operator new[](…)"]),
+            (
+                "hashbrown::raw::RawTable<T,A>::reserve::{{closure}}",
+                &["…RawTable<…>::reserve::{{closure}}", "…reserve::{{closure}}"],
+            ),
+            (
+                "<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop",
+                &["<alloc::vec::Vec<…> as core::ops::drop::Drop>::drop", "<Vec<…> as Drop>::drop", "…drop"],
+            ),
+            ("JS:*mul /tmp/w.js:3:5", &["…tmp/w.js:3:5", "…w.js:3:5"]),
+        ] {
+            for short in expected {
+                assert_eq!(fit(name, length(short)), *short);
+            }
+        }
+        assert_eq!(fit("libsomething_long.so.6", 12), "libsom….so.6");
     }
 
     #[test]
