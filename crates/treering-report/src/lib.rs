@@ -65,7 +65,7 @@ pub use json::{
 };
 pub use lcov::lcov_text;
 pub use lines::lines_text;
-pub use number::grouped;
+pub use number::{grouped, plural};
 pub use options::{Amount, Options, SortKey};
 pub use owners::{metrics_text, processes_text, threads_text};
 pub use picture::{Picture, is_coverage, is_picture};

@@ -41,7 +41,7 @@ pub(crate) fn cost(unit: Unit, cost: f64) -> String {
 }
 
 /// `count` and the noun, which gets an s unless there is one.
-pub(crate) fn plural(count: u64, noun: &str) -> String {
+pub fn plural(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", grouped(count))
 }

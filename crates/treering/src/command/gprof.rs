@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use treering_analysis::default_metric;
 use treering_formats::{Format, gmon, trg};
 use treering_profile::{ModuleId, Profile, merge};
-use treering_report::Style;
+use treering_report::{Style, plural};
 use treering_symbols::{Options, code_layout};
 
 use crate::calls::{Counted, add_calls_as_costs, read_folder, still_counting};
@@ -247,13 +247,13 @@ impl Gprof {
         let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
         tell!();
         tell_part!("{}", treering_report::summary(profile, &style, 8));
-        let arcs = profile.arcs.len();
+        let arcs = plural(profile.arcs.len() as u64, "arc");
         let lost = match counted.lost {
             0 if goes_on => "none lost so far".to_owned(),
             0 => "none lost".to_owned(),
             lost => format!("{lost} lost: there was no room, or the program had not begun"),
         };
-        tell!("\ncounted {} calls along {arcs} arcs, {lost}", counted.calls);
+        tell!("\ncounted {} along {arcs}, {lost}", plural(counted.calls, "call"));
         let file = self.output.display();
         let argument =
             if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };

@@ -11,6 +11,7 @@ use treering_formats::{Format, trg};
 use crate::failure::Outcome;
 use crate::open::{open, open_labelled};
 use crate::output::{check_target, clean_up_at_signals, write_whole};
+use treering_report::plural;
 
 /// Read another tool's profile and write it as a .trg file
 #[derive(Debug, clap::Args)]
@@ -69,9 +70,10 @@ impl Import {
         let path = self.path();
         write_whole(&path, |output| trg::write(&opened.profile, output))?;
         let profile = &opened.profile;
-        let (functions, nodes) = (profile.functions.len() - 1, profile.tree.len());
+        let functions = plural(profile.functions.len() as u64 - 1, "function");
+        let nodes = plural(profile.tree.len() as u64, "node");
         let place = if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() };
-        tell!("wrote {functions} functions in {nodes} nodes, from {}, to {place}", opened.format);
+        tell!("wrote {functions} in {nodes}, from {}, to {place}", opened.format);
         Ok(ExitCode::SUCCESS)
     }
 

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use treering_analysis::{NotJoinable, Unmatched, join};
 use treering_formats::{Format, trg};
 use treering_profile::{Profile, Thread, merge};
+use treering_report::plural;
 
 use crate::failure::{Failure, Outcome};
 use crate::open::{Opened, open_profiles};
@@ -53,10 +54,12 @@ impl Merge {
         }
         self.note_counts(&opened, &mut merged);
         self.write(&merged)?;
-        let (runs, threads) = (merged.runs.len(), merged.threads.len());
+        let (runs, threads) = (merged.runs.len() as u64, merged.threads.len() as u64);
         tell!(
-            "wrote {runs} runs, {threads} threads, {} nodes to {}",
-            merged.tree.len(),
+            "wrote {}, {}, {} to {}",
+            plural(runs, "run"),
+            plural(threads, "thread"),
+            plural(merged.tree.len() as u64, "node"),
             self.output.display()
         );
         Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
 //! What a count comes to in a few numbers.
 
-use treering_report::grouped;
+use treering_report::{grouped, plural};
 use treering_translator::{ContextNode, ProgramCounts};
 
 /// What was counted of all programs.
@@ -44,9 +44,12 @@ impl Totals {
         if tree {
             tell!("{:>20}  contexts, up to {} deep", grouped(self.contexts as u64), self.depth);
         }
-        let plural = |count, what: &str| format!("{what}{}", if count == 1 { "" } else { "s" });
-        let (threads, programs) = (plural(self.threads, "thread"), plural(self.programs, "program"));
-        tell!("{:>20}  {threads}, in {} {programs}", self.threads, self.programs);
+        let threads = if self.threads == 1 { "thread" } else { "threads" };
+        tell!(
+            "{:>20}  {threads}, in {}",
+            grouped(self.threads as u64),
+            plural(self.programs as u64, "program")
+        );
     }
 }
 

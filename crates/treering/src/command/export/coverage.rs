@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use treering_profile::Profile;
-use treering_report::{Picture, drcov, gcov_json, grouped, lcov_text};
+use treering_report::{Picture, drcov, gcov_json, grouped, lcov_text, plural};
 
 use super::{Export, To, place};
 use crate::coverage::covered;
@@ -36,7 +36,7 @@ impl Export {
     fn write_blocks(&self, profile: &Profile, path: &Path) -> Result<(), Failure> {
         let file = drcov(profile);
         write_whole(path, |output| output.write_all(&file.bytes))?;
-        tell!("wrote drcov to {}: {} blocks", place(path), grouped(file.blocks as u64));
+        tell!("wrote drcov to {}: {}", place(path), plural(file.blocks as u64, "block"));
         file.left_out.iter().for_each(|what| tell!("{what}"));
         Ok(())
     }
