@@ -181,25 +181,26 @@ impl<'a> Facts<'a> {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// What makes the numbers doubtful as a whole, and the notes of the profile.
+    /// What makes the numbers doubtful, most important first: what is missing, then what is uncertain as a whole, then
+    /// the notes of the profile.
     pub(crate) fn notes(&self) -> Vec<String> {
         let metadata = &self.profile.metadata;
         let mut notes = Vec::new();
+        if metadata.unfinished {
+            notes.push("the recording did not end properly; its last part may be missing".to_owned());
+        }
+        notes.extend(self.uncounted());
         notes.extend(self.too_few());
         notes.extend(self.unlisted.filter(|&share| share > WORTH_SAYING).map(|share| {
             let share = percent(share);
             format!("a function without a sample may cost up to {share} %: some threads were too short to be seen as a whole")
         }));
-        if metadata.unfinished {
-            notes.push("the recording did not end properly; its last part may be missing".to_owned());
-        }
         if metadata.losses.open_activations > 0 {
             let open = plural(metadata.losses.open_activations, "activation");
             notes.push(format!("{open} had not ended; they count up to the end of the recording"));
         }
-        notes.extend(unwound(&metadata.losses));
         notes.extend(metadata.notes.iter().map(|note| printable(&note.0).into_owned()));
-        notes.extend(self.uncounted());
+        notes.extend(unwound(&metadata.losses));
         notes
     }
 
@@ -303,6 +304,21 @@ mod tests {
         profile.metadata.losses.lost_samples = 1;
         assert!(told(&profile).starts_with("1 sample lost"));
         assert!(known_losses(&profile).is_some());
+    }
+
+    /// A remark on exceptions stood before the note that a part is missing.
+    #[test]
+    fn the_most_important_note_is_first() {
+        let mut profile = treering_testing::stacks("main 10");
+        profile.metadata.note("names are missing");
+        profile.metadata.losses.unwound_activations = 3;
+        profile.metadata.unfinished = true;
+        let basis = Basis::of(&profile, MetricId::new(0));
+        let notes = Facts::of(&profile, &basis).notes();
+        let starts =
+            ["the recording did not end", "10 samples: too few", "names are missing", "3 activations left"];
+        assert!(notes.iter().zip(starts).all(|(note, start)| note.starts_with(start)), "{notes:?}");
+        assert_eq!(notes.len(), starts.len());
     }
 
     #[test]
