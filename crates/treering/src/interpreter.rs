@@ -18,7 +18,7 @@ use treering_temporary::Folder;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure};
 use crate::open::open_profile;
-use crate::output::cannot_write;
+use crate::output::{cannot_write, no_stream};
 use crate::terminal;
 use crate::word::word;
 
@@ -31,6 +31,7 @@ pub fn folder(language: &str) -> Result<Folder, Failure> {
 /// The full path of the file to write, which can be written.
 pub fn writable(output: &Path) -> Result<PathBuf, Failure> {
     let named = output;
+    no_stream(named, "the script")?;
     let output = std::path::absolute(named).context("cannot tell where the profile goes")?;
     if output.is_dir() {
         return Err(

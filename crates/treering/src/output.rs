@@ -46,6 +46,15 @@ pub fn write_whole<E: std::fmt::Display>(
     beside.rename(path).context(cannot)
 }
 
+/// Refuses `-` where standard output is that of what is profiled, and the profile is not written by this process alone.
+pub fn no_stream(output: &Path, whose: &str) -> Result<(), Failure> {
+    if output != Path::new("-") {
+        return Ok(());
+    }
+    let message = format!("the profile cannot go to standard output, where {whose} prints");
+    Err(Failure::new(message).hint("name a file after -o"))
+}
+
 /// Why a file cannot be written, by the name that the user gave it, and what to do about it.
 pub fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     let (shown, folder) = (path.display(), folder_of(path));

@@ -55,6 +55,7 @@ impl Drop for Working {
 }
 
 /// Has `write` write to standard error beside a line that may be shown.
+#[cfg(not(test))]
 pub fn beside<T>(write: impl FnOnce() -> T) -> T {
     let bar = shown().clone();
     match bar {

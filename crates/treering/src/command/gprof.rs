@@ -21,8 +21,9 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::library;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::open::open_profile;
-use crate::output::{check_target, clean_up_at_signals, keep_older, write_whole};
+use crate::output::{check_target, clean_up_at_signals, keep_older, no_stream, write_whole};
 use crate::output_name::without_marks;
+use crate::page::beside;
 use crate::stream::is_stream;
 use crate::terminal;
 use crate::word::word;
@@ -48,6 +49,9 @@ pub struct Gprof {
     /// Make a profile of what an earlier run left that was killed with the program
     #[arg(long, conflicts_with_all = ["command", "frequency"])]
     recover: bool,
+    /// Make a page of the profile at the end and open it, as `treering view` does
+    #[arg(long)]
+    view: bool,
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
@@ -65,8 +69,10 @@ const SAMPLED: &str = "sampled.trg";
 impl Gprof {
     /// Runs the program, joins what was counted and what was sampled, and passes on the exit status.
     pub fn run(mut self) -> Outcome {
+        no_stream(&self.output, "the program")?;
         let _claim = crate::output_name::Claim::take(&mut self.output)?;
         check_target(&self.output, &[], Format::Trg, self.force)?;
+        let page = self.view.then(|| beside(&self.output, self.force)).transpose()?;
         let folder = self.folder();
         let status = if self.recover { 0 } else { self.profile(&folder)? };
         let mut counted = read_folder(&folder)?;
@@ -96,6 +102,8 @@ impl Gprof {
         if !self.quiet {
             self.tell(&profile, &counted, !going_on.is_empty());
         }
+        let shown = page.map_or(Ok(()), |page| page.show(self.quiet));
+        shown.map_err(|failure| failure.status(if status == 0 { 1 } else { status }))?;
         Ok(ExitCode::from(status))
     }
 

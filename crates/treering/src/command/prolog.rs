@@ -13,6 +13,7 @@ use crate::interpreter::{self, children, exit_status, print_summary, writable};
 use crate::library;
 use crate::open::{Opened, open_profile};
 use crate::output::write_whole;
+use crate::page::beside;
 
 /// Run a goal under SWI-Prolog and profile its predicates
 #[derive(Debug, clap::Args)]
@@ -68,6 +69,10 @@ pub struct Prolog {
     #[arg(long, value_name = "SIZE")]
     stack_limit: Option<String>,
 
+    /// Make a page of the profile at the end and open it, as `treering view` does
+    #[arg(long)]
+    view: bool,
+
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
@@ -108,6 +113,9 @@ impl Prolog {
         let _claim = crate::output_name::Claim::take(&mut self.output)?;
         if !self.program.is_file() {
             return Err(no_program(&self.program));
+        }
+        if self.view {
+            beside(&self.output, false)?;
         }
         let output = writable(&self.output)?;
         let kept = interpreter::folder("prolog")?;
@@ -205,6 +213,11 @@ impl Prolog {
         if !self.quiet {
             let start = opened.profile.runs.first().map_or(u64::MAX, |run| run.start_unix_ns);
             print_summary(&opened.profile, output, &children(output, start), status, "SWI-Prolog");
+        }
+        if self.view {
+            // Where the name was in use, the profile has another one.
+            let shown = beside(output, false).and_then(|page| page.show(self.quiet));
+            shown.map_err(|failure| failure.status(code.max(1)))?;
         }
         Ok(ExitCode::from(code))
     }

@@ -149,3 +149,12 @@ fn xml_of_cbs_holds_times_only() {
     assert!(!outcome.status.success() && outcome.stderr.contains("holds times only"), "{outcome:?}");
     assert!(!session.path("a.xml").exists());
 }
+
+#[test]
+fn the_profile_of_the_last_recording_is_exported_if_no_other_is_named() {
+    let session = Session::new();
+    std::fs::write(session.path("a.folded"), "main;work 7\n").expect("written");
+    let said = session.run(&["merge", "a.folded", "-o", "treering.trg"]).stderr;
+    assert!(said.contains("wrote 1 run, 1 thread, "), "{said}");
+    assert_eq!(session.output(&["export", "--to", "folded"]), "main;work 7\n");
+}

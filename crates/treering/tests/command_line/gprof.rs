@@ -700,3 +700,16 @@ fn a_library_in_a_folder_of_any_name_is_loaded() {
         assert_eq!(arc(&call_graph(&session), "main", "leaf"), Some(5000), "{name}");
     }
 }
+
+#[test]
+fn the_page_of_a_program_is_made_when_it_is_asked_for() {
+    let session = Session::new();
+    let Some(program) = compile(&session, THREADS, "threads", &["-O1"]) else { return };
+    let mut all = words(&["gprof", "--view", "-o", "a.trg", "--"]);
+    all.extend(words(&[&program]));
+    let mut command = session.command(&all);
+    let output = command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().expect("treering runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let page = std::fs::read_to_string(session.path("a.html")).expect("the page was written");
+    assert!(page.starts_with("<!doctype html>") && page.contains("– Treering</title>"));
+}

@@ -217,3 +217,20 @@ fn a_missing_folder_is_named_before_anything_is_done() {
         "{outcome:#?}"
     );
 }
+
+/// `-` became a file of that name, or was read from.
+#[test]
+fn profiles_of_programs_that_share_standard_output_are_not_written_to_it() {
+    let session = Session::new();
+    std::fs::write(session.path("q.pl"), "main.\n").expect("written");
+    for arguments in [
+        &["gprof", "-o", "-", "--", "true"][..],
+        &["octave", "-o", "-", "--eval", "1"],
+        &["prolog", "-o", "-", "q.pl"],
+    ] {
+        let outcome = session.run(arguments);
+        assert_eq!(outcome.status.code(), Some(1), "{outcome:#?}");
+        assert!(outcome.stderr.contains("cannot go to standard output"), "{outcome:#?}");
+        assert!(outcome.stdout.is_empty() && !session.path("-").exists(), "{outcome:#?}");
+    }
+}

@@ -20,6 +20,7 @@ wait :- current_prolog_flag(pid, Pid), writeln(Pid), flush_output, sleep(100).
 fn treering(prolog: &Prolog, arguments: &[&str]) -> Output {
     std::fs::write(prolog.folder.join("program.pl"), PROGRAM).expect("the program can be written");
     let mut command = Command::new(TREERING);
+    command.env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
     command.arg("prolog").args(arguments).current_dir(&prolog.folder).stdin(Stdio::null());
     command.output().expect("treering runs")
 }
@@ -170,4 +171,13 @@ fn a_goal_that_is_killed_leaves_its_ports() {
     let (_, profile, report) = treering_formats::read_any(&bytes).expect("it can be read");
     assert!(report.unfinished);
     assert_eq!(counts(&profile)["member_of/2"][..3], [3, 6, 3]);
+}
+
+#[test]
+fn the_page_of_a_goal_is_made_when_it_is_asked_for() {
+    let Some(prolog) = Prolog::new("page") else { return };
+    let shown = treering(&prolog, &["--view", "-o", "a.trg", "program.pl", "-g", "third(_)"]);
+    assert!(shown.status.success(), "{}", text(&shown.stderr));
+    let page = std::fs::read_to_string(prolog.folder.join("a.html")).expect("the page was written");
+    assert!(page.starts_with("<!doctype html>") && page.contains("– Treering</title>"));
 }
