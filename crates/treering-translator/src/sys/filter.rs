@@ -187,7 +187,7 @@ fn filter(what: For) -> Vec<Instruction> {
     program.extend(if_argument(libc::SYS_clone, FIRST_ARGUMENT, &untraced));
     let operations = [libc::PR_SET_SECCOMP as u64, SET_DISPATCH, SET_MDWE].into_iter().chain(RULES);
     program.extend(if_argument(libc::SYS_prctl, FIRST_ARGUMENT, &if_any(operations)));
-    let of_memory = [instruction(JUMP_EQUAL, 0, 1, libc::RLIMIT_AS as u32)];
+    let of_memory = [instruction(JUMP_EQUAL, 0, 1, libc::RLIMIT_AS)];
     LIMITS.iter().for_each(|&(number, argument)| program.extend(if_argument(number, argument, &of_memory)));
     program.push(instruction(RETURN, 0, 0, TRACE));
     program
