@@ -3,7 +3,8 @@
 //! Every round runs each program in all ways in random order. What is compared is the processor time
 //! of a command with all its descendants, tracers included. The least of all rounds is what a way
 //! costs when nothing disturbs it; the median says how far that is from the usual. Before the first round
-//! each program is counted once, so that its code is known; `--no-cache` is what its first count costs.
+//! each program is counted once, so that its code is known; `--no-cache` is what its first count costs. What is known
+//! may also be of a smaller input: then each count of the usual one comes after one of the smaller one.
 
 mod program;
 
@@ -27,6 +28,8 @@ struct Way {
     name: &'static str,
     /// What comes before the program; nothing when the way is missing.
     before: Option<Vec<OsString>>,
+    /// Whether all that is known of the program is a count of a smaller input.
+    after_smaller: bool,
 }
 
 /// What was asked for.
@@ -129,15 +132,17 @@ fn ways(options: &Options) -> Vec<Way> {
         words.extend((tool == "--tool=callgrind").then(|| file.into()));
         Some(words)
     };
+    let way = |name, before| Way { name, before, after_smaller: false };
     let mut ways = vec![
-        Way { name: "native", before: Some(Vec::new()) },
-        Way { name: "count", before: help.is_some().then(|| count(&[])) },
-        Way { name: "count --no-cache", before: has("--no-cache").then(|| count(&["--no-cache"])) },
-        Way { name: "count --tree", before: has("--tree").then(|| count(&["--tree"])) },
+        way("native", Some(Vec::new())),
+        way("count", help.is_some().then(|| count(&[]))),
+        Way { after_smaller: true, ..way("count after a smaller input", help.is_some().then(|| count(&[]))) },
+        way("count --no-cache", has("--no-cache").then(|| count(&["--no-cache"]))),
+        way("count --tree", has("--tree").then(|| count(&["--tree"]))),
     ];
     if !options.ours_only {
-        ways.push(Way { name: "valgrind --tool=none", before: valgrind("--tool=none") });
-        ways.push(Way { name: "callgrind", before: valgrind("--tool=callgrind") });
+        ways.push(way("valgrind --tool=none", valgrind("--tool=none")));
+        ways.push(way("callgrind", valgrind("--tool=callgrind")));
     }
     for way in ways.iter().filter(|way| way.before.is_none()) {
         eprintln!("skipped: {} is missing", way.name);
@@ -150,7 +155,7 @@ fn times(program: &Counted, ways: &[Way], options: &Options) -> Result<Times, St
     let cache = options.cache();
     if let Some(before) = ways.iter().find(|way| way.name == "count").and_then(|way| way.before.as_ref()) {
         // If it fails, so it will below.
-        let _ = seconds(before, program, &cache);
+        let _ = seconds(before, &program.words, &cache);
     }
     let mut times: Times = vec![Vec::new(); ways.len()];
     let mut random = fastrand::Rng::with_seed(0x7265_696e);
@@ -161,7 +166,11 @@ fn times(program: &Counted, ways: &[Way], options: &Options) -> Result<Times, St
         random.shuffle(&mut order);
         for at in order {
             let Some(before) = ways[at].before.as_ref().filter(|_| !failed[at]) else { continue };
-            match seconds(before, program, &cache) {
+            let measured = match ways[at].after_smaller {
+                true => seconds_after_smaller(before, program, &options.directory.join("smaller")),
+                false => seconds(before, &program.words, &cache),
+            };
+            match measured {
                 Ok(seconds) => times[at].push(seconds),
                 Err(error) if at == 0 => return Err(error),
                 Err(error) => {
@@ -175,9 +184,16 @@ fn times(program: &Counted, ways: &[Way], options: &Options) -> Result<Times, St
     Ok(times)
 }
 
+/// The same of a program of which only a run of a smaller input is known.
+fn seconds_after_smaller(before: &[OsString], program: &Counted, cache: &Path) -> Result<f64, String> {
+    let _ = std::fs::remove_dir_all(cache);
+    seconds(before, &program.smaller, cache)?;
+    seconds(before, &program.words, cache)
+}
+
 /// The processor time of one run with all its descendants.
-fn seconds(before: &[OsString], program: &Counted, cache: &Path) -> Result<f64, String> {
-    let words: Vec<&OsString> = before.iter().chain(&program.words).collect();
+fn seconds(before: &[OsString], words: &[OsString], cache: &Path) -> Result<f64, String> {
+    let words: Vec<&OsString> = before.iter().chain(words).collect();
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).env("XDG_CACHE_HOME", cache);
     let start = children_seconds();
@@ -205,7 +221,8 @@ fn table(programs: &[Counted], ways: &[Way], results: &[Times]) -> Table {
     table.note(
         "The least of all rounds over the native least, in parentheses the median over the native median. \
          All descendants count, tracers included. What only starts is run ten times as often. The means are geometric, of the twelve programs. \
-         `count` is of programs that were counted once before, `--no-cache` of others.",
+         `count` is of programs that were counted once before, \
+         `after a smaller input` of those that were counted with a hundredth of the input, `--no-cache` of others.",
     );
     table
 }
@@ -260,9 +277,9 @@ mod tests {
     fn means_are_geometric_and_missing_runs_are_said() {
         assert_eq!(geometric_mean(&[]), None);
         assert!((geometric_mean(&[1.0, 4.0]).unwrap_or(0.0) - 2.0).abs() < 1e-12);
-        let program = |name, in_mean| Counted { name, words: Vec::new(), in_mean };
+        let program = |name, in_mean| Counted { name, words: Vec::new(), smaller: Vec::new(), in_mean };
         let programs = [program("a", true), program("b", true), program("start", false)];
-        let way = |name| Way { name, before: None };
+        let way = |name| Way { name, before: None, after_smaller: false };
         let ways = [way("native"), way("count"), way("callgrind")];
         let results = [
             vec![vec![2.0, 1.0, 3.0], vec![4.0, 2.0, 6.0], vec![]],
@@ -285,11 +302,7 @@ mod tests {
 
     #[test]
     fn processor_time_of_all_descendants_is_counted() {
-        let shell = |script: &str| Counted {
-            name: "sh",
-            words: ["/bin/sh", "-c", script].map(OsString::from).to_vec(),
-            in_mean: true,
-        };
+        let shell = |script: &str| ["/bin/sh", "-c", script].map(OsString::from);
         let cache = std::env::temp_dir();
         let idle = seconds(&[], &shell("sleep 0.05"), &cache).expect("sh runs");
         let busy = seconds(&[], &shell("(i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done)"), &cache)

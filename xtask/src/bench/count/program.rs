@@ -15,9 +15,14 @@ pub(super) struct Counted {
     pub(super) name: &'static str,
     /// What runs, with a path.
     pub(super) words: Vec<OsString>,
+    /// The same with an input so small that the program does little of what it does otherwise.
+    pub(super) smaller: Vec<OsString>,
     /// Whether it is one of the twelve that geometric means are of; the others show what starting costs.
     pub(super) in_mean: bool,
 }
+
+/// The size of a smaller input, as a part of the usual one.
+const SMALLER: f64 = 0.01;
 
 /// A command, or nothing when its program is not installed.
 type Made = Result<Option<Vec<OsString>>, String>;
@@ -61,8 +66,10 @@ pub(super) fn all(directory: &Path, size: f64, wanted: &[&str]) -> Result<Vec<Co
     let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part));
     let mut programs = Vec::new();
     for entry in ENTRIES.iter().filter(|entry| chosen(entry.name)) {
-        match (entry.make)(directory, size)? {
-            Some(words) => programs.push(Counted { name: entry.name, words, in_mean: entry.in_mean }),
+        match (entry.make)(directory, size)?.zip((entry.make)(directory, size * SMALLER)?) {
+            Some((words, smaller)) => {
+                programs.push(Counted { name: entry.name, words, smaller, in_mean: entry.in_mean });
+            }
             None => eprintln!("skipped: {} is not installed", entry.name),
         }
     }
