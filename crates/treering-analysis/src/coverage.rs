@@ -5,7 +5,9 @@ mod flow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use treering_profile::{CodeAddress, CodeCounts, IdleBlock, ModuleId, Profile, StatedCode, StatedFunction};
+use treering_profile::{
+    CodeAddress, CodeCounts, IdleBlock, ModuleId, Piece, Profile, StatedCode, StatedFunction,
+};
 
 use crate::block_table::Ways;
 use flow::{FunctionFlow, ModuleFlow};
@@ -99,8 +101,11 @@ impl Coverage {
     pub fn of(profile: &Profile, modules: &[CoveredModule]) -> Self {
         let mut files: BTreeMap<String, FileCoverage> = BTreeMap::new();
         for module in modules {
-            let flow = ModuleFlow::of(&profile.code, module.stated.module);
-            for function in &module.stated.functions {
+            let flow = ModuleFlow::of(&profile.code, &module.stated);
+            // Pieces of functions come behind what they are pieces of.
+            let (pieces, wholes): (Vec<_>, Vec<_>) =
+                module.stated.functions.iter().partition(|function| function.piece != Piece::default());
+            for function in wholes.into_iter().chain(pieces) {
                 add_function(&mut files, module, function, &flow);
             }
         }
@@ -174,6 +179,32 @@ pub fn block_ends(profile: &Profile, module: ModuleId) -> Vec<(CodeAddress, u8)>
     blocks.filter_map(|block| Some((block.last(), *block.lengths.last()?))).collect()
 }
 
+/// How often a piece of a function was entered from other pieces of it: each time, the function had been called before.
+fn entered_within(stated: &StatedCode, piece: &StatedFunction, flow: &ModuleFlow) -> u64 {
+    if piece.piece == Piece::default() {
+        return 0;
+    }
+    let source = |of: &StatedFunction| (of.linkage_name.clone(), of.file.clone(), of.line);
+    let wanted = source(piece);
+    let others = stated.functions.iter().filter(|of| of.code != piece.code && source(of) == wanted);
+    let others: Vec<_> = others.filter(|of| piece.piece.goes_on_from(of.piece)).collect();
+    flow.entered_from(piece, |site| others.iter().flat_map(|of| &of.code).any(|code| code.contains(&site)))
+}
+
+impl FunctionCoverage {
+    /// Takes in a piece of the same function.
+    fn add(&mut self, piece: Self) {
+        self.last_line = self.last_line.max(piece.last_line);
+        self.calls = self.calls.saturating_add(piece.calls);
+        self.blocks += piece.blocks;
+        self.executed_blocks += piece.executed_blocks;
+        for (line, executions) in piece.own_lines {
+            let known = self.own_lines.entry(line).or_default();
+            *known = known.saturating_add(executions);
+        }
+    }
+}
+
 fn add_function(
     files: &mut BTreeMap<String, FileCoverage>,
     module: &CoveredModule,
@@ -212,7 +243,8 @@ fn add_function(
     if function.file.is_empty() {
         return;
     }
-    files.entry(function.file.clone()).or_default().functions.push(FunctionCoverage {
+    let of_file = &mut files.entry(function.file.clone()).or_default().functions;
+    let known = FunctionCoverage {
         name: function.name.clone(),
         linkage_name: function.linkage_name.clone(),
         module: Some(stated.module),
@@ -220,11 +252,18 @@ fn add_function(
         line: function.line,
         column: function.column,
         last_line,
-        calls: own.calls,
+        calls: own.calls.saturating_sub(entered_within(stated, function, flow)),
         blocks: own.blocks + idle_blocks,
         executed_blocks: own.blocks,
         own_lines,
-    });
+    };
+    let is_it = |other: &&mut FunctionCoverage| {
+        (other.module, &other.linkage_name, other.line) == (known.module, &known.linkage_name, known.line)
+    };
+    match of_file.iter_mut().find(is_it).filter(|_| function.piece != Piece::default()) {
+        Some(whole) => whole.add(known),
+        None => of_file.push(known),
+    }
 }
 
 /// Adds the lines and branches of a function's blocks that were not executed. Returns the number of these blocks.

@@ -43,6 +43,16 @@ impl Function {
         Self { kind: FunctionKind::Root, ..Self::named(StringId::new(0)) }
     }
 
+    /// Whether two entries are of one function of the source: equal in all but place and kind. One that the compiler
+    /// copied, divided, or inlined here and there has several.
+    pub fn is_same_source(&self, other: &Self) -> bool {
+        let Self { name, linkage_name, module, file, line, address: _, kind: _ } = *self;
+        let known = name != StringId::new(0) && file != StringId::new(0);
+        known
+            && (name, linkage_name, module, file, line)
+                == (other.name, other.linkage_name, other.module, other.file, other.line)
+    }
+
     /// An address in a module that has not been resolved to a function.
     pub fn at_address(module: Option<ModuleId>, address: StatedAddress) -> Self {
         Self { module, address: Some(address), kind: FunctionKind::Address, ..Self::named(StringId::new(0)) }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::ModuleId;
+use crate::{ModuleId, Piece};
 
 /// The source lines and functions that a binary's debug information states. They are not part of a profile: they are
 /// read from the binary again to find the code that was *not* executed.
@@ -44,6 +44,8 @@ pub struct StatedFunction {
     pub line: u32,
     /// The column of the declaration, or 0.
     pub column: u32,
+    /// Which piece of the function it is, if the compiler divided the function.
+    pub piece: Piece,
     /// Its code; the first begins with its entry.
     pub code: Vec<Range<u64>>,
     /// The code in it that was inlined from other functions.

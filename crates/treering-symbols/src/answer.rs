@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use treering_profile::FunctionKind;
+use treering_profile::{FunctionKind, Piece};
 
 use crate::frames::Frames;
 
@@ -25,6 +25,8 @@ pub(crate) struct NamedFunction {
     pub(crate) line: u32,
     pub(crate) start: Option<u64>,
     pub(crate) kind: FunctionKind,
+    /// Which piece of the function it is, where other pieces are known as well.
+    pub(crate) piece: Piece,
 }
 
 /// A frame at an address: its function and the line executed in it.
@@ -41,7 +43,15 @@ pub(crate) type PlacedLine = (usize, u32);
 impl NamedFunction {
     /// A function of which only a symbol is known.
     pub(crate) fn named(name: String, kind: FunctionKind, start: Option<u64>) -> Self {
-        Self { name, linkage_name: String::new(), file: String::new(), line: 0, start, kind }
+        Self {
+            name,
+            linkage_name: String::new(),
+            file: String::new(),
+            line: 0,
+            start,
+            kind,
+            piece: Piece::default(),
+        }
     }
 }
 

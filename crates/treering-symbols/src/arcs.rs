@@ -1,7 +1,8 @@
 //! Arcs between functions whose executions were counted.
 //!
 //! A call is an arc, and so is a jump to the start of another function: a tail call, or a stub of the linkage table.
-//! What has no caller, as signal handlers, is called by the root.
+//! What has no caller, as signal handlers, is called by the root. What goes from one piece of a function to another is
+//! no arc, however it goes there.
 //!
 //! Code in assembly enters functions elsewhere too: it jumps into the middle of one, or goes on into the next one.
 //! That is an arc only where nothing else enters the function. Where something does, such jumps mostly come back from
@@ -19,8 +20,12 @@ use crate::source_map::{Source, Sources};
 /// Caller, callee and line of the call.
 type Called = (FunctionId, FunctionId, Option<LineId>);
 
-/// An arc for every caller, callee and line of the call; `bound` tells which stubs the loader jumped on for.
-pub(crate) fn arcs(profile: &Profile, sources: &Sources, bound: &[Bound]) -> Vec<Arc> {
+/// Whether control that comes from one function to another stays in one activation.
+pub(crate) type Stays<'s> = dyn Fn(FunctionId, FunctionId) -> bool + 's;
+
+/// An arc for every caller, callee and line of the call; `bound` tells which stubs the loader jumped on for, `stays`
+/// which functions are pieces of one.
+pub(crate) fn arcs(profile: &Profile, sources: &Sources, bound: &[Bound], stays: &Stays<'_>) -> Vec<Arc> {
     let entries: HashSet<_> = profile.functions.entries().iter().filter_map(|f| f.address).collect();
     // Most jumps stay within their function.
     let leads_in = |branch: &BranchCount| {
@@ -37,8 +42,9 @@ pub(crate) fn arcs(profile: &Profile, sources: &Sources, bound: &[Bound]) -> Vec
         let callee = sources.at(target).function.or_else(start)?;
         Some((arc(profile, branch, from, callee)?, branch.count))
     });
-    let mut calls: Vec<(Called, u64)> = calls.collect();
-    calls.extend(entered_elsewhere(&profile.code, sources, &calls));
+    let is_arc = |((caller, callee, _), _): &(Called, u64)| !stays(*caller, *callee);
+    let mut calls: Vec<(Called, u64)> = calls.filter(is_arc).collect();
+    calls.extend(entered_elsewhere(&profile.code, sources, &calls).into_iter().filter(is_arc));
     let calls = credited(added_up(calls), bound);
     let arcs = calls.into_iter().map(|((caller, callee, call_site), calls)| Arc {
         caller,

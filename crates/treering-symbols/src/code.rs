@@ -13,6 +13,7 @@ use crate::answer::{Answers, NamedFunction};
 use crate::arcs::arcs;
 use crate::lazy_binding::bound;
 use crate::modelled::add_modelled;
+use crate::pieces::Pieces;
 use crate::source_map::{Source, Sources};
 use crate::symbolise::Resolver;
 use crate::{ModuleReport, Progress};
@@ -31,7 +32,8 @@ pub(crate) fn resolve(
     if profile.code.blocks.is_empty() {
         return Vec::new();
     }
-    let (sources, reports) = sources(profile, resolver, progress);
+    let mut divided = Pieces::default();
+    let (sources, reports) = sources(profile, resolver, &mut divided, progress);
     divide(&mut profile.code, &sources);
     profile.code.set_lines(sources.lines());
     if profile.metrics.iter().any(|metric| metric.name == INSTRUCTIONS) {
@@ -40,9 +42,8 @@ pub(crate) fn resolve(
     add_costs(profile, &sources);
     add_modelled(profile, &sources);
     let bound = bound(profile, &sources, resolver);
-    for arc in arcs(profile, &sources, &bound) {
-        profile.add_arc(arc);
-    }
+    let arcs = arcs(profile, &sources, &bound, &|from, to| divided.stays(profile, from, to));
+    arcs.into_iter().for_each(|arc| profile.add_arc(arc));
     reports
 }
 
@@ -52,6 +53,7 @@ pub(crate) const INSTRUCTIONS: &str = "instructions";
 fn sources(
     profile: &mut Profile,
     resolver: &Resolver<'_, '_>,
+    divided: &mut Pieces,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> (Sources, Vec<ModuleReport>) {
     let mut modules = spaces_by_module(&profile.code);
@@ -69,7 +71,9 @@ fn sources(
         progress(Progress { module: &path, done, total });
         let (answers, report) =
             resolver.resolve(module.map(|module| &profile.modules[module]), &path, &addresses);
-        let runs = Named::new(profile, *module, &answers).runs(&answers, &addresses);
+        let named = Named::new(profile, *module, &answers);
+        named.functions.iter().zip(&answers.functions).for_each(|(&id, named)| divided.note(id, named));
+        let runs = named.runs(&answers, &addresses);
         known.push((spaces, runs));
         reports.push(report);
         done += instructions;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use cpp_demangle::DemangleOptions;
+use treering_profile::Piece;
 
 use crate::cpp_name::{cpp_name, longest_name};
 use crate::plt;
@@ -106,8 +107,11 @@ fn without_types(stem: &str) -> Option<String> {
 const UNIQUE: [&str; 4] = ["llvm", "lto_priv", "localalias", "uniq"];
 
 /// The words with which gcc and LLVM begin the suffix of a copy or a part of a function.
-const CLONES: [&str; 13] = [
+const CLONES: [&str; 16] = [
     "cold",
+    "__part",
+    "eh",
+    "warm",
     "constprop",
     "destroy",
     "actor",
@@ -121,6 +125,34 @@ const CLONES: [&str; 13] = [
     "localalias",
     "uniq",
 ];
+
+/// Words of suffixes of code that compilers, linkers and BOLT only moved apart from its function.
+const APART: [&str; 4] = ["cold", "__part", "eh", "warm"];
+
+/// Which piece of its function a symbol stands for.
+pub(crate) fn piece(symbol: &str) -> Piece {
+    let (_, clones) = split_clones(symbol);
+    let words = || clones.iter().map(|clone| clone.split('.').next().unwrap_or_default());
+    Piece {
+        behind_test: words().any(|word| word == "part"),
+        apart: words().any(|word| APART.contains(&word)),
+    }
+}
+
+/// What the function may be called that a symbol stands for a piece of, the likelier name first: before what makes it a
+/// piece, and without any suffix.
+pub(crate) fn whole(symbol: &str) -> [&str; 2] {
+    let (stem, clones) = split_clones(symbol);
+    let mut length = stem.len();
+    for clone in clones {
+        let word = clone.split('.').next().unwrap_or_default();
+        if word == "part" || APART.contains(&word) {
+            break;
+        }
+        length += 1 + clone.len();
+    }
+    [&symbol[..length], stem]
+}
 
 /// Splits `name.constprop.0.cold` into `name` and its suffixes `constprop.0` and `cold`.
 fn split_clones(name: &str) -> (&str, Vec<&str>) {
@@ -169,9 +201,38 @@ mod tests {
         assert_eq!(demangle("_Z3fooi.cold"), "foo(int) [clone .cold]");
         assert_eq!(demangle("_Z3fooi.constprop.0.cold"), "foo(int) [clone .constprop.0] [clone .cold]");
         assert_eq!(demangle("solve.part.0"), "solve [clone .part.0]");
+        assert_eq!(demangle("_Z3fooi.__part.2"), "foo(int) [clone .__part.2]");
         assert_eq!(demangle("_ZN4core3fmt5write17h0123456789abcdefE.llvm.123"), "core::fmt::write");
         assert_eq!(demangle("solve.lto_priv.0.cold"), "solve [clone .cold]");
         assert_eq!(demangle_fully("solve.llvm.123"), "solve [clone .llvm.123]");
+    }
+
+    #[test]
+    fn symbols_tell_which_piece_of_a_function_they_are() {
+        let told = |symbol| {
+            piece(symbol)
+                .behind_test
+                .then_some("part")
+                .into_iter()
+                .chain(piece(symbol).apart.then_some("apart"))
+                .collect::<String>()
+        };
+        for (symbol, expected) in [
+            ("f", ""),
+            ("f.constprop.0.isra.0", ""),
+            ("f.part.0", "part"),
+            ("_ZN1a1fEi.part.0.constprop.1", "part"),
+            ("f.cold", "apart"),
+            ("f.cold.1", "apart"),
+            ("f.__part.3", "apart"),
+            ("f.part.0.cold", "partapart"),
+            ("part.cold", "apart"),
+            ("cold", ""),
+        ] {
+            assert_eq!(told(symbol), expected, "{symbol}");
+        }
+        assert_eq!(whole("f.constprop.0.part.1.cold"), ["f.constprop.0", "f"]);
+        assert_eq!(whole("f.part.0.constprop.1"), ["f", "f"]);
     }
 
     #[test]

@@ -197,7 +197,8 @@ impl<'a> Reader<'a> {
         };
         let linkage_name = linkage_name.filter(|linkage_name| *linkage_name != name).unwrap_or_default();
         let Declaration { file, line, start, .. } = declaration;
-        Some(self.lookup.answers.add_function(NamedFunction { name, linkage_name, file, line, start, kind }))
+        let function = NamedFunction { linkage_name, file, line, ..NamedFunction::named(name, kind, start) };
+        Some(self.lookup.answers.add_function(function))
     }
 }
 

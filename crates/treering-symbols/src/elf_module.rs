@@ -15,6 +15,7 @@ use crate::dwarf_file::DwarfFile;
 use crate::dwarf_reader::{Lookup, look_up};
 use crate::frames::Frames;
 use crate::object_file::{Object, Storage, has_section};
+use crate::pieces::tell_apart;
 use crate::plt::Plt;
 use crate::symbol_table::SymbolTable;
 use crate::unwind_table::UnwindTable;
@@ -316,6 +317,9 @@ impl<'o, 'a> Names<'o, 'a> {
             lookup.map_or_else(Default::default, |lookup| (lookup.answers, lookup.lines));
         let mut naming = Naming::default();
         answers.functions.iter_mut().for_each(|function| naming.improve(self, function));
+        tell_apart(&mut answers.functions, |start| {
+            self.symbols.lookup(start).filter(|symbol| symbol.start == start).map(|symbol| symbol.name)
+        });
         let mut found = std::mem::take(&mut answers.places);
         let unknown = addresses.len() - found.len();
         found.push(&[], unknown);

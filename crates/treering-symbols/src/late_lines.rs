@@ -1,9 +1,10 @@
 //! Lines of counted code whose debug information was not read when it was named.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use treering_profile::{
-    Arc, BasicBlock, CodeAddress, Interner, Line, LineId, MetricId, ModuleId, ModuleKind, NodeId, Profile,
+    Arc, BasicBlock, CodeAddress, FunctionId, Interner, Line, LineId, MetricId, ModuleId, ModuleKind, NodeId,
+    Profile,
 };
 
 use crate::Options;
@@ -80,7 +81,8 @@ fn set_lines(profile: &mut Profile, costs: &Costs, known: &BTreeMap<(ModuleId, u
     profile.code.set_lines(sources.lines());
     if let &Costs::Counted(metric) = costs {
         add_line_costs(profile, metric, &Sources::new(new));
-        profile.arcs = arcs(profile, &sources, &bound);
+        let arcs = arcs(profile, &sources, &bound, &stated_pieces(profile));
+        profile.arcs = arcs;
     }
 }
 
@@ -126,7 +128,17 @@ fn costs_of_counts(profile: &Profile) -> Option<Costs> {
     let key = |arc: &Arc| (arc.caller, arc.callee, arc.call_site);
     stated.sort_by_key(key);
     let bound = stated_bound(profile, &sources);
-    (stated == arcs(profile, &sources, &bound)).then_some(Costs::Counted(metric))
+    let follow = arcs(profile, &sources, &bound, &stated_pieces(profile));
+    (stated == follow).then_some(Costs::Counted(metric))
+}
+
+/// Which functions are pieces of one, as the arcs state it: those of one function of the source without an arc.
+fn stated_pieces(profile: &Profile) -> impl Fn(FunctionId, FunctionId) -> bool {
+    let stated: HashSet<_> = profile.arcs.iter().map(|arc| (arc.caller, arc.callee)).collect();
+    let functions = &profile.functions;
+    move |from, to| {
+        from != to && functions[from].is_same_source(&functions[to]) && !stated.contains(&(from, to))
+    }
 }
 
 /// The instructions, sorted, with what the profile says of them.

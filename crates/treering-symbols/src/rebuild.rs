@@ -4,11 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use treering_profile::{
     AddressCost, Arc, CodeCounts, CodeSpace, Frame, Function, FunctionId, FunctionKind, Interner, Line,
-    LineCost, LineId, MetricId, Module, ModuleId, NodeId, Profile, StringId, ThreadId,
+    LineCost, LineId, MetricId, Module, ModuleId, NodeId, Piece, Profile, StringId, ThreadId,
 };
 
 use crate::answer::{Answers, NamedFunction, Place};
 use crate::elf_module::short_name;
+use crate::joined_pieces::{JoinedPieces, joined_pieces};
+use crate::pieces::Pieces;
 
 /// Makes the profile with names out of the one with addresses.
 pub(crate) struct Rebuild<'p> {
@@ -20,6 +22,11 @@ pub(crate) struct Rebuild<'p> {
     lines: HashMap<LineId, LineId>,
     /// The frames that stand for each function that is an address, outermost first.
     frames: HashMap<FunctionId, Vec<Resolved>>,
+    /// Which functions of the new profile are pieces of others.
+    pieces: Pieces,
+    /// The functions that are addresses where pieces begin.
+    piece_starts: HashMap<FunctionId, NamedFunction>,
+    joined: JoinedPieces,
     /// The addresses at which calls were counted.
     entered: HashSet<FunctionId>,
     /// Whether addresses are those at which costs arose, and not only those of functions.
@@ -51,6 +58,9 @@ impl<'p> Rebuild<'p> {
             functions: HashMap::new(),
             lines: HashMap::new(),
             frames: HashMap::new(),
+            pieces: Pieces::default(),
+            piece_starts: HashMap::new(),
+            joined: JoinedPieces::default(),
             entered: entered(from),
             exact_addresses,
         };
@@ -65,13 +75,17 @@ impl<'p> Rebuild<'p> {
         let mut functions = vec![None; answers.functions.len()];
         for place in answers.places.runs().flat_map(|(_, frames)| frames) {
             let named = &answers.functions[place.function];
-            functions[place.function].get_or_insert_with(|| self.add_function(module, named));
+            let function = *functions[place.function].get_or_insert_with(|| self.add_function(module, named));
+            self.pieces.note(function, named);
         }
         let files: Vec<_> = answers.files.iter().map(|file| self.into.strings.intern(file)).collect();
         let arcs_only = self.from.is_arcs_only();
         for (&address, places) in addresses.iter().zip(answers.places.iter()) {
             if self.entered.contains(&address) {
                 let function = self.entered_function(address, places, &functions, answers);
+                let named = places.first().map(|place| &answers.functions[place.function]);
+                let piece = named.filter(|named| named.piece != Piece::default());
+                self.piece_starts.extend(piece.map(|piece| (address, piece.clone())));
                 self.frames.insert(address, vec![Resolved { function, line: None }]);
                 continue;
             }
@@ -117,6 +131,31 @@ impl<'p> Rebuild<'p> {
             kind,
             ..Function::named(name)
         })
+    }
+
+    /// Finds the nodes of pieces that functions beside them jumped to, as the counts of the code tell. `resolve` finds
+    /// the functions at addresses of a module of the old profile.
+    pub(crate) fn join_pieces(
+        &mut self,
+        code: &CodeCounts,
+        resolve: impl FnMut(Option<ModuleId>, &[u64]) -> Answers,
+    ) {
+        if self.piece_starts.is_empty() || code.is_empty() {
+            return;
+        }
+        let function = |address| self.frames.get(&address)?.first().map(|frame: &Resolved| frame.function);
+        let stays = |from, to| {
+            let both = function(from).zip(function(to));
+            both.is_some_and(|(from, to)| self.pieces.stays(&self.into, from, to))
+        };
+        self.joined = joined_pieces(self.from, code, &self.piece_starts, stays, resolve);
+        if self.joined.divided > 0 {
+            self.into.metadata.note(format!(
+                "{} jumps of functions into parts of them that their callers enter as well were divided between contexts \
+                 in proportion to calls",
+                self.joined.divided
+            ));
+        }
     }
 
     /// The new profile, with these counts of the old one's code.
@@ -187,7 +226,8 @@ impl<'p> Rebuild<'p> {
     /// Builds the tree; for each node of the old one, the node that its costs go to and the line
     /// executed in it.
     fn nodes(&mut self) -> Vec<Resting> {
-        let mut nodes = vec![Resting { node: NodeId::new(0), line: None }; self.from.tree.len()];
+        let nowhere = Resting { node: NodeId::new(0), line: None, stays: false };
+        let mut nodes = vec![nowhere; self.from.tree.len()];
         for thread in &self.from.threads {
             let added = self.into.add_thread(thread.process, thread.tid, thread.name.clone());
             nodes[thread.root.index()].node = self.into.threads[added.index()].root;
@@ -203,21 +243,27 @@ impl<'p> Rebuild<'p> {
     fn node(&mut self, node: NodeId, caller: Resting) -> Resting {
         let Frame { function, call_site } = self.from.frame(node);
         let stated = call_site.map(|line| self.line(line));
-        let mut at = Resting { node: caller.node, line: stated.or(caller.line) };
+        let mut at = Resting { node: caller.node, line: stated.or(caller.line), stays: false };
+        let function = self.joined.nodes.get(&node).map_or(function, |joined| joined.into);
         let frames = match self.frames.get(&function) {
             Some(frames) => frames.clone(),
             None => vec![Resolved { function: self.function(function), line: None }],
         };
-        for Resolved { function, line } in frames {
+        let outermost = frames.first().map(|frame| frame.function);
+        let around = self.into.tree.function(at.node);
+        if outermost.is_some_and(|function| self.pieces.stays(&self.into, around, function)) {
+            at = Resting { line: frames[0].line, stays: true, ..at };
+        }
+        for Resolved { function, line } in frames.into_iter().skip(at.stays.into()) {
             let frame = Frame { function, call_site: at.line };
-            at = Resting { node: self.into.step(at.node, &frame).0, line };
+            at = Resting { node: self.into.step(at.node, &frame).0, line, ..at };
         }
         at
     }
 
     fn costs(&mut self, nodes: &[Resting]) {
         for (node, resting) in self.from.tree.nodes().zip(nodes) {
-            let (calls, recursive) = (self.from.tree.calls(node), self.from.tree.recursive_calls(node));
+            let (calls, recursive) = self.calls(node, *resting);
             if calls > 0 {
                 self.into.tree.add_calls(resting.node, calls, recursive);
             }
@@ -226,12 +272,25 @@ impl<'p> Rebuild<'p> {
             }
         }
         for cost in &self.from.line_costs {
-            let Resting { node, line } = nodes[cost.node.index()];
+            let Resting { node, line, .. } = nodes[cost.node.index()];
             if line.is_none() {
                 let line = self.line(cost.line);
                 self.into.line_costs.push(LineCost { node, line, ..*cost });
             }
         }
+    }
+
+    /// How often a node was called, and how many of these calls were folded into it: not how often control went from
+    /// one piece of a function to another.
+    fn calls(&self, node: NodeId, at: Resting) -> (u64, u64) {
+        let (calls, recursive) = (self.from.tree.calls(node), self.from.tree.recursive_calls(node));
+        let stayed = match self.joined.nodes.get(&node) {
+            _ if at.stays => calls - recursive,
+            Some(joined) => joined.jumps,
+            None => 0,
+        };
+        let calls = calls.saturating_sub(stayed);
+        (calls, recursive.min(calls))
     }
 
     /// What was spent at each address, by thread.
@@ -310,6 +369,9 @@ impl<'p> Rebuild<'p> {
         let mut joined: HashMap<(FunctionId, FunctionId, Option<LineId>), usize> = HashMap::new();
         for arc in &self.from.arcs {
             let arc = self.arc(arc);
+            if self.pieces.stays(&self.into, arc.caller, arc.callee) {
+                continue;
+            }
             let key = (arc.caller, arc.callee, arc.call_site);
             match joined.get(&key) {
                 Some(&at) => add_arc(&mut self.into.arcs[at], &arc),
@@ -366,6 +428,8 @@ struct Resting {
     node: NodeId,
     /// The line executed there, which is also the call site of what it calls.
     line: Option<LineId>,
+    /// Whether the old node is a piece of the function that had called it: it has no node of its own.
+    stays: bool,
 }
 
 /// The addresses that are starts of functions, because their calls were counted there. Where

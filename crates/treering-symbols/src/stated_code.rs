@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, UnitRef};
 use treering_proc::segments;
-use treering_profile::{ModuleId, Profile, StatedCode, StatedFunction, StatedLine};
+use treering_profile::{ModuleId, Piece, Profile, StatedCode, StatedFunction, StatedLine};
 
 use crate::debug_file::Finder;
 use crate::declaration::{Declarations, file_path};
@@ -13,6 +13,7 @@ use crate::demangle::demangle;
 use crate::dwarf_file::DwarfFile;
 use crate::elf_module::{ElfModule, code_ranges};
 use crate::object_file::{Slice, Storage, has_section};
+use crate::pieces::owners;
 use crate::{Options, Problem};
 
 /// Reads what a module of a profile says of its code: all lines and functions, executed or not.
@@ -45,6 +46,7 @@ pub fn stated_code(
         files: HashMap::new(),
         lines: BTreeMap::new(),
         stated: StatedCode { module, files: Vec::new(), lines: Vec::new(), functions: Vec::new() },
+        pieces: owners(debug).into_iter().chain(owners(&object)).collect(),
         is_split: false,
     };
     reading.units(&dwarf).map_err(Problem::damaged)?;
@@ -61,6 +63,8 @@ struct Reading {
     /// By the address at which a row begins, up to where, and the line.
     lines: BTreeMap<u64, (u64, Option<(usize, u32)>)>,
     stated: StatedCode,
+    /// Pieces of functions, by where they begin.
+    pieces: BTreeMap<u64, (u64, Piece)>,
     /// Whether functions are in files apart (`.dwo`).
     is_split: bool,
 }
@@ -179,6 +183,7 @@ impl Reading {
             file: declared.file,
             line: declared.line,
             column,
+            piece: self.pieces.get(&code[0].start).map(|(_, piece)| *piece).unwrap_or_default(),
             code,
             inlined: Vec::new(),
         });

@@ -75,6 +75,11 @@ fn symbolise_parts(
         reports.push(report);
         done += stated.len();
     }
+    rebuild.join_pieces(&code, |module, addresses| {
+        let module = module.map(|module| &profile.modules[module]);
+        let path = module.map_or("", |module| &profile.strings[module.path]);
+        resolver.resolve(module, path, addresses).0
+    });
     let mut profile = rebuild.finish(code);
     reports.extend(code::resolve(&mut profile, &resolver, progress));
     progress(Progress { module: "", done, total });

@@ -1,7 +1,7 @@
 //! Calls that programs compiled with `-pg` have counted: the files of `libtreering_pg.so`, and the functions that their
 //! addresses are of.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -13,7 +13,7 @@ use treering_profile::{
     Arc, FileOffset, Function, FunctionId, Metric, Module, ModuleId, ModuleKind, Profile, RecursionRule,
     RuntimeAddress, SegmentMap, StatedAddress, Unit,
 };
-use treering_symbols::{CodeLayout, Options, code_layout, segment_map};
+use treering_symbols::{CodeLayout, Options, ReportedCalls, code_layout, segment_map};
 
 use crate::failure::{Context as _, Failure};
 
@@ -175,25 +175,57 @@ impl Joining {
             }
         }
         for table in &file.tables {
+            let mut by_binary: BTreeMap<&str, Vec<ReportedCalls>> = BTreeMap::new();
             for arc in &table.arcs {
-                // A return address may be the first one behind the caller.
                 let at = |address| (address, table.process, table.generation);
-                let caller = self.function(file, at(arc.from - 1)).unwrap_or(Profile::ROOT);
-                let callee = self.function(file, at(arc.callee)).unwrap_or_else(|| {
-                    self.profile.functions.intern(Function::at_address(None, StatedAddress(arc.callee)))
+                // A return address may be the first one behind the caller.
+                let caller = self.place(file, at(arc.from - 1));
+                let Some((path, callee)) = self.place(file, at(arc.callee)) else {
+                    let callee = Function::at_address(None, StatedAddress(arc.callee));
+                    let callee = self.profile.functions.intern(callee);
+                    let caller = caller.and_then(|(path, at)| self.function(path, at));
+                    self.add_calls(caller, callee, arc.calls);
+                    continue;
+                };
+                by_binary.entry(path).or_default().push(ReportedCalls {
+                    site: arc.from,
+                    caller: caller.filter(|(of, _)| *of == path).map(|(_, at)| at),
+                    callee,
+                    calls: arc.calls,
                 });
-                let calls = self.arcs.entry((caller, callee)).or_default();
-                *calls = calls.saturating_add(arc.calls);
+            }
+            for (path, reported) in by_binary {
+                for call in self.settled(path, reported) {
+                    let Some(callee) = self.function(path, call.callee) else { continue };
+                    let at = (call.site - 1, table.process, table.generation);
+                    let caller = match call.caller {
+                        Some(at) => self.function(path, at),
+                        None => self.place(file, at).and_then(|(path, at)| self.function(path, at)),
+                    };
+                    self.add_calls(caller, callee, call.calls);
+                }
             }
         }
     }
 
-    /// The function at an address of a process, under the address at which it begins.
-    fn function(
+    fn settled(&self, path: &str, reported: Vec<ReportedCalls>) -> Vec<ReportedCalls> {
+        match self.binaries.get(path) {
+            Some(Some(binary)) => binary.layout.settle(reported),
+            _ => reported,
+        }
+    }
+
+    fn add_calls(&mut self, caller: Option<FunctionId>, callee: FunctionId, calls: u64) {
+        let sum = self.arcs.entry((caller.unwrap_or(Profile::ROOT), callee)).or_default();
+        *sum = sum.saturating_add(calls);
+    }
+
+    /// The binary that holds an address of a process, and the address there.
+    fn place<'f>(
         &mut self,
-        file: &ArcFile,
+        file: &'f ArcFile,
         (address, process, generation): (u64, u32, u64),
-    ) -> Option<FunctionId> {
+    ) -> Option<(&'f str, u64)> {
         let object = file.object_at(address, process, generation)?;
         if !self.binaries.contains_key(&object.path) {
             let binary = self.binary(&object.path);
@@ -202,11 +234,13 @@ impl Joining {
         let binary = self.binaries.get(&object.path)?.as_ref()?;
         let (start, offset) = (RuntimeAddress(object.start), FileOffset(object.offset));
         let bias = binary.segments.bias(start, offset, object.end - object.start)?;
-        let stated = address.wrapping_sub(bias);
-        let functions = &binary.layout.functions;
-        let behind = functions.partition_point(|function| function.start <= stated);
-        let holds = behind.checked_sub(1).map(|at| &functions[at]).filter(|function| stated < function.end);
-        let entry = StatedAddress(holds.map_or(stated, |function| function.start));
+        Some((&object.path, address.wrapping_sub(bias)))
+    }
+
+    /// The function at an address of a binary, under the address at which it begins.
+    fn function(&mut self, path: &str, stated: u64) -> Option<FunctionId> {
+        let binary = self.binaries.get(path)?.as_ref()?;
+        let entry = StatedAddress(binary.layout.start(stated).unwrap_or(stated));
         Some(self.profile.functions.intern(Function::at_address(Some(binary.module), entry)))
     }
 

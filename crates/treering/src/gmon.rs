@@ -5,10 +5,10 @@ use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use treering_formats::gmon::{Gmon, Program, read, read_of_width};
+use treering_formats::gmon::{ArcCount, Gmon, Program, read, read_of_width};
 use treering_formats::{Error, ReadReport};
 use treering_profile::Profile;
-use treering_symbols::{CodeLayout, Options, Problem, code_layout, follow_calls};
+use treering_symbols::{CodeLayout, Options, Problem, ReportedCalls, code_layout, follow_calls};
 
 use crate::failure::Failure;
 
@@ -34,7 +34,8 @@ pub enum Refused {
 /// found beside it.
 pub fn open(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Result<Opened, Refused> {
     let damaged = |error| Refused::File(Error::Gmon(error));
-    let Joined { gmon, report, program, layout, warnings } = join(path, name, bytes, program)?;
+    let Joined { mut gmon, report, program, layout, warnings } = join(path, name, bytes, program)?;
+    gmon.arcs = settled(gmon.arcs, &layout);
     let absolute = std::fs::canonicalize(&program).unwrap_or(program);
     let joined = Program {
         path: absolute.to_string_lossy().into_owned(),
@@ -46,6 +47,23 @@ pub fn open(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Re
     let mut profile = gmon.profile(&joined).map_err(invalid)?;
     note(&mut profile, &layout);
     Ok(Opened { profile, report, warnings })
+}
+
+/// The arcs, with pieces of functions that the compiler divided taken for what they are.
+fn settled(arcs: Vec<ArcCount>, layout: &CodeLayout) -> Vec<ArcCount> {
+    let reported = |arc: ArcCount| ReportedCalls {
+        site: arc.from,
+        caller: Some(arc.from),
+        callee: arc.callee,
+        calls: arc.calls,
+    };
+    let settled = layout.settle(arcs.into_iter().map(reported).collect()).into_iter();
+    let arc = |call: ReportedCalls| ArcCount {
+        from: call.caller.unwrap_or(call.site),
+        callee: call.callee,
+        calls: call.calls,
+    };
+    settled.map(arc).collect()
 }
 
 /// The bins of a `gmon.out` that was opened before, and where the functions of its program lie.

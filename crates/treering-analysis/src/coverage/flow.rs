@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use treering_profile::{BranchKind, CodeAddress, CodeCounts, ModuleId, StatedCode, StatedFunction};
+use treering_profile::{BranchKind, CodeAddress, CodeCounts, Piece, StatedCode, StatedFunction};
 
 use crate::block_table::{Ways, executions};
 
@@ -32,12 +32,18 @@ pub(super) struct ModuleFlow {
     jumps: Vec<Jump>,
     /// What arrives at an address other than from the block before it, returns left out: they are the call going on.
     arrivals: HashMap<CodeAddress, u64>,
+    /// How often control came to the beginnings of pieces of functions, and where from.
+    entries: HashMap<u64, Vec<(u64, u64)>>,
     /// Sites from which control does not go on to the next instruction.
     leaving: BTreeSet<CodeAddress>,
 }
 
 impl ModuleFlow {
-    pub(super) fn of(code: &CodeCounts, module: ModuleId) -> Self {
+    pub(super) fn of(code: &CodeCounts, stated: &StatedCode) -> Self {
+        let module = stated.module;
+        let pieces = stated.functions.iter().filter(|function| function.piece != Piece::default());
+        let mut entries: HashMap<u64, Vec<(u64, u64)>> =
+            pieces.map(|function| (function.code[0].start, Vec::new())).collect();
         let is_its = |at: CodeAddress| code.spaces[at.space].module == Some(module);
         let executed = code.blocks.iter().zip(executions(code));
         let executed = executed.filter(|(block, executions)| *executions > 0 && is_its(block.start));
@@ -60,6 +66,12 @@ impl ModuleFlow {
                 *known = known.saturating_add(count);
             }
             let Some(site) = branch.site.filter(|&site| is_its(site)) else { continue };
+            let enters = branch.kind.is_jump() || branch.kind.is_call();
+            if let Some(entry) = branch.target.filter(|&target| enters && is_its(target))
+                && let Some(known) = entries.get_mut(&entry.address.0)
+            {
+                known.push((site.address.0, count));
+            }
             let conditional = branch.kind == BranchKind::Conditional;
             if matches!(
                 branch.kind,
@@ -74,7 +86,7 @@ impl ModuleFlow {
         }
         let jumps =
             jumps.into_iter().map(|((from, to, conditional), count)| Jump { from, to, conditional, count });
-        Self { blocks, jumps: jumps.collect(), arrivals, leaving }
+        Self { blocks, jumps: jumps.collect(), arrivals, entries, leaving }
     }
 
     /// The blocks that begin in a range of addresses.
@@ -82,6 +94,13 @@ impl ModuleFlow {
         let first = self.blocks.partition_point(|block| block.start.address.0 < code.start);
         let end = self.blocks.partition_point(|block| block.start.address.0 < code.end);
         &self.blocks[first.min(end)..end]
+    }
+
+    /// How often a piece of a function was entered from code for which `is_within` holds.
+    pub(super) fn entered_from(&self, piece: &StatedFunction, is_within: impl Fn(u64) -> bool) -> u64 {
+        let entries = self.entries.get(&piece.code[0].start).into_iter().flatten();
+        let within = entries.filter(|(site, _)| is_within(*site)).map(|(_, count)| *count);
+        within.fold(0, u64::saturating_add)
     }
 
     fn jumps_from(&self, site: CodeAddress) -> &[Jump] {

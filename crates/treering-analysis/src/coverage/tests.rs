@@ -53,6 +53,7 @@ fn counted() -> (Profile, StatedCode) {
         file: "f.c".into(),
         line: 1,
         column: 5,
+        piece: Piece::default(),
         code: std::iter::once(0x10..0x20).collect(),
         inlined: Vec::new(),
     };

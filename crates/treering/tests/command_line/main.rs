@@ -19,6 +19,7 @@ mod count_unusual;
 mod coverage;
 mod coverage_files;
 mod distrusted;
+mod divided;
 mod dump;
 mod events;
 mod export;
