@@ -12,8 +12,10 @@ use crate::declaration::{Declaration, Declarations, address_of};
 use crate::demangle::Demangler;
 use crate::dwarf_file::{DwarfFile, Parts};
 use crate::object_file::{Slice, Storage};
+use crate::scope::language;
 use crate::source_path::normalise;
 use crate::spelling::spelled;
+use crate::stray_block::StrayBlocks;
 use crate::{Options, Problem};
 
 /// Resolves addresses by debug information. Functions it cannot tell are left out of the places,
@@ -22,6 +24,8 @@ pub(crate) struct Lookup {
     pub(crate) answers: Answers,
     /// For each address its line where it has no frames: hand-written assembly.
     pub(crate) lines: Vec<Option<PlacedLine>>,
+    /// For each address where the code of its unit around it begins, or 0, where it has no frames.
+    pub(crate) floors: Vec<u64>,
     pub(crate) problems: Vec<Problem>,
 }
 
@@ -32,6 +36,7 @@ impl Lookup {
         self.answers.append(next.answers);
         let shift = |line: Option<PlacedLine>| line.map(|(file, line)| (file + files, line));
         self.lines.extend(next.lines.into_iter().map(shift));
+        self.floors.extend(next.floors);
         self.problems.extend(next.problems);
         self
     }
@@ -85,6 +90,8 @@ struct Reader<'a> {
     by_entry: HashMap<Key, Option<usize>>,
     /// Inlined functions by the entry that all their calls refer to.
     by_origin: HashMap<Key, Option<usize>>,
+    /// By the unit's address in memory, where asked for.
+    stray_blocks: HashMap<usize, StrayBlocks>,
     files: HashMap<String, usize>,
     lookup: Lookup,
 }
@@ -107,8 +114,14 @@ impl<'a> Reader<'a> {
             demangler: Demangler::default(),
             by_entry: HashMap::new(),
             by_origin: HashMap::new(),
+            stray_blocks: HashMap::new(),
             files: HashMap::new(),
-            lookup: Lookup { answers: Answers::default(), lines: Vec::new(), problems: Vec::new() },
+            lookup: Lookup {
+                answers: Answers::default(),
+                lines: Vec::new(),
+                floors: Vec::new(),
+                problems: Vec::new(),
+            },
         })
     }
 
@@ -118,8 +131,29 @@ impl<'a> Reader<'a> {
             (Vec::new(), None)
         });
         let line = places.is_empty().then_some(line).flatten();
+        let floor = if places.is_empty() { self.unit_start(address) } else { None };
         self.lookup.answers.places.push(&places, 1);
         self.lookup.lines.push(line);
+        self.lookup.floors.push(floor.unwrap_or(0));
+    }
+
+    /// Where the code of the unit that holds an address begins before it.
+    fn unit_start(&self, address: u64) -> Option<u64> {
+        let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
+        let mut ranges = unit.unit_ranges().ok()?;
+        while let Some(range) = ranges.next().ok()? {
+            if (range.begin..range.end).contains(&address) {
+                return Some(range.begin);
+            }
+        }
+        None
+    }
+
+    /// The function around the block that holds an address, where no function does.
+    fn function_around(&mut self, address: u64) -> Option<UnitOffset> {
+        let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
+        let blocks = self.stray_blocks.entry(address_of(unit)).or_insert_with(|| StrayBlocks::read(unit));
+        blocks.function(address)
     }
 
     /// The frames at an address, outermost first, and the line executed in the innermost.
@@ -168,7 +202,8 @@ impl<'a> Reader<'a> {
     }
 
     fn function(&mut self, address: u64, frame: &Said, outermost: bool) -> Option<usize> {
-        let entry = frame.entry?;
+        let around = if outermost && frame.entry.is_none() { self.function_around(address) } else { None };
+        let entry = frame.entry.or(around)?;
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
         let key = (address_of(unit), entry);
         if let Some(&known) = self.by_entry.get(&key) {
@@ -181,7 +216,8 @@ impl<'a> Reader<'a> {
             None => Some(self.declarations.read(unit, entry)),
         };
         let kind = if outermost { FunctionKind::Native } else { FunctionKind::Inlined };
-        let function = known.unwrap_or_else(|| self.add(declaration?, kind));
+        let is_haskell = language(unit) == Some(gimli::DW_LANG_Haskell);
+        let function = known.unwrap_or_else(|| self.add(declaration?, kind, is_haskell));
         self.by_entry.insert(key, function);
         if let Some(origin) = origin {
             self.by_origin.insert(origin, function);
@@ -189,15 +225,19 @@ impl<'a> Reader<'a> {
         function
     }
 
-    fn add(&mut self, declaration: Declaration, kind: FunctionKind) -> Option<usize> {
+    /// Adds a function. Symbols of Haskell are not what people call functions, such as `r2VP_info`.
+    fn add(&mut self, declaration: Declaration, kind: FunctionKind, is_haskell: bool) -> Option<usize> {
         let linkage_name = declaration.linkage_name.filter(|name| !name.is_empty());
-        let name = match &linkage_name {
-            Some(linkage_name) => self.demangler.demangle(linkage_name).to_owned(),
-            None => spelled(&declaration.name?),
+        let name = match (&linkage_name, declaration.name) {
+            (Some(linkage_name), name) if !is_haskell || name.is_none() => {
+                self.demangler.demangle(linkage_name).to_owned()
+            }
+            (_, name) => spelled(&name?),
         };
         let linkage_name = linkage_name.filter(|linkage_name| *linkage_name != name).unwrap_or_default();
         let Declaration { file, line, start, .. } = declaration;
-        let function = NamedFunction { linkage_name, file, line, ..NamedFunction::named(name, kind, start) };
+        let named = NamedFunction::named(name, kind, start);
+        let function = NamedFunction { linkage_name, file, line, ..named };
         Some(self.lookup.answers.add_function(function))
     }
 }

@@ -17,7 +17,7 @@ use crate::frames::Frames;
 use crate::object_file::{Object, Storage, has_section};
 use crate::pieces::tell_apart;
 use crate::plt::Plt;
-use crate::symbol_table::SymbolTable;
+use crate::symbol_table::{NamedSymbol, SymbolTable};
 use crate::unwind_table::UnwindTable;
 use crate::{ModuleReport, Options, Problem};
 
@@ -313,8 +313,8 @@ impl<'o, 'a> Names<'o, 'a> {
 
     /// Gives every address a function.
     fn complete(&self, lookup: Option<Lookup>, addresses: &[u64]) -> Answers {
-        let (mut answers, mut lines) =
-            lookup.map_or_else(Default::default, |lookup| (lookup.answers, lookup.lines));
+        let (mut answers, mut lines, mut floors) =
+            lookup.map_or_else(Default::default, |lookup| (lookup.answers, lookup.lines, lookup.floors));
         let mut naming = Naming::default();
         answers.functions.iter_mut().for_each(|function| naming.improve(self, function));
         tell_apart(&mut answers.functions, |start| {
@@ -324,14 +324,17 @@ impl<'o, 'a> Names<'o, 'a> {
         let unknown = addresses.len() - found.len();
         found.push(&[], unknown);
         lines.resize(addresses.len(), None);
+        floors.resize(addresses.len(), 0);
         for (mut run, frames) in found.runs() {
             if !frames.is_empty() {
                 answers.places.push(frames, run.len());
                 continue;
             }
             while !run.is_empty() {
-                let (function, until) = naming.function(self, &mut answers, addresses[run.start]);
-                let same = addresses[run.clone()].iter().skip(1).take_while(|at| **at < until).count() + 1;
+                let floor = floors[run.start];
+                let (function, until) = naming.function(self, &mut answers, addresses[run.start], floor);
+                let behind = addresses[run.clone()].iter().zip(&floors[run.clone()]).skip(1);
+                let same = behind.take_while(|(at, other)| **at < until && **other == floor).count() + 1;
                 for lines in lines[run.start..run.start + same].chunk_by(|one, other| one == other) {
                     answers.places.push(&[Place { function, line: lines[0] }], lines.len());
                 }
@@ -362,14 +365,22 @@ impl Naming {
         }
     }
 
-    /// The function of an address, and up to where the addresses behind have the same answer.
-    fn function(&mut self, names: &Names<'_, '_>, answers: &mut Answers, address: u64) -> (usize, u64) {
+    /// The function of an address, and up to where the addresses behind have the same answer. No label before `floor`
+    /// reaches the address, which is in another unit.
+    fn function(
+        &mut self,
+        names: &Names<'_, '_>,
+        answers: &mut Answers,
+        address: u64,
+        floor: u64,
+    ) -> (usize, u64) {
         if let Some((start, name)) = names.plt.lookup(address) {
             let make = || self.demangler.named(name, start);
             return (self.by_start.function(answers, start, make), address);
         }
         let stub = names.plt.next_start(address);
-        if let Some(symbol) = names.symbols.lookup(address) {
+        let reaches = |symbol: &NamedSymbol| symbol.has_size || symbol.start >= floor;
+        if let Some(symbol) = names.symbols.lookup(address).filter(reaches) {
             let make = || self.demangler.named(&symbol.name, symbol.start);
             return (self.by_start.function(answers, symbol.start, make), symbol.until.min(stub));
         }

@@ -46,7 +46,7 @@ impl<'a> GoTable<'a> {
         let &(start, name) = self.functions.get(behind.checked_sub(1)?)?;
         let until = self.functions.get(behind).map_or(self.end, |(next, _)| *next);
         let name = self.name(name)?;
-        (address < until).then_some(NamedSymbol { start, name, until })
+        (address < until).then_some(NamedSymbol { start, name, has_size: true, until })
     }
 
     /// Where the first function behind an address begins.

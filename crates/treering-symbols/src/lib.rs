@@ -71,6 +71,7 @@ mod source_map;
 mod source_path;
 mod spelling;
 mod stated_code;
+mod stray_block;
 mod symbol_table;
 mod symbolise;
 mod unwind_table;

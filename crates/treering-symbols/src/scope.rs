@@ -79,12 +79,17 @@ fn name(unit: UnitRef<'_, Slice<'_>>, offset: UnitOffset) -> Option<String> {
     }
 }
 
+/// The language that a unit states.
+pub(crate) fn language(unit: UnitRef<'_, Slice<'_>>) -> Option<gimli::DwLang> {
+    let mut entries = unit.entries();
+    entries.next_entry().ok()?;
+    match entries.current()?.attr_value(gimli::DW_AT_language)? {
+        gimli::AttributeValue::Language(language) => Some(language),
+        _ => None,
+    }
+}
+
 fn has_nested_names(unit: UnitRef<'_, Slice<'_>>) -> bool {
-    let language = || {
-        let mut entries = unit.entries();
-        entries.next_entry().ok()?;
-        entries.current()?.attr_value(gimli::DW_AT_language)
-    };
     let flat = [
         gimli::DW_LANG_C,
         gimli::DW_LANG_C89,
@@ -93,7 +98,7 @@ fn has_nested_names(unit: UnitRef<'_, Slice<'_>>) -> bool {
         gimli::DW_LANG_C17,
         gimli::DW_LANG_Mips_Assembler,
     ];
-    !matches!(language(), Some(gimli::AttributeValue::Language(language)) if flat.contains(&language))
+    language(unit).is_none_or(|language| !flat.contains(&language))
 }
 
 fn read_entries(unit: UnitRef<'_, Slice<'_>>, scopes: &mut Vec<Scope>) -> gimli::Result<()> {

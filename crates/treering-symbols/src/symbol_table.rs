@@ -42,6 +42,8 @@ struct Symbol {
 pub(crate) struct NamedSymbol {
     pub(crate) start: u64,
     pub(crate) name: String,
+    /// Whether it says how long it is; a label does not.
+    pub(crate) has_size: bool,
     /// All addresses from the one asked for up to here have the same answer.
     pub(crate) until: u64,
 }
@@ -107,7 +109,7 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
         let (_, name) = named.min_by_key(|(obscurity, name)| preference(*obscurity, name))?;
         let next = behind.first().map_or(u64::MAX, |symbol| symbol.start);
         let end = if sized { chosen.start.saturating_add(chosen.size) } else { u64::MAX };
-        Some(NamedSymbol { start: chosen.start, name, until: next.min(end) })
+        Some(NamedSymbol { start: chosen.start, name, has_size: sized, until: next.min(end) })
     }
 
     /// Where the first function behind an address begins.
