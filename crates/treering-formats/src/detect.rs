@@ -70,12 +70,13 @@ fn sort(bytes: &[u8]) -> Option<Foreign> {
     if let Some(foreign) = foreign::by_magic(bytes) {
         return Some(foreign);
     }
-    let bytes = without_mark(bytes);
-    match text(looked_at(bytes)) {
-        Some(text) => foreign::by_text(&text, bytes),
+    let unmarked = without_mark(bytes);
+    match text(looked_at(unmarked)) {
+        Some(text) => foreign::by_text(&text, unmarked),
         None => {
             let start = &bytes[..bytes.len().min(LOOK)];
-            (is_nested(start) && foreign::is_otlp(start)).then_some(Foreign::Otlp)
+            let otlp = is_nested(start) && foreign::is_otlp(start);
+            if otlp { Some(Foreign::Otlp) } else { foreign::by_name(bytes) }
         }
     }
 }
@@ -93,6 +94,20 @@ fn text(start: &[u8]) -> Option<Cow<'_, str>> {
     (!start.is_empty() && !start.iter().any(control)).then(|| String::from_utf8_lossy(start))
 }
 
+/// Whether a field's bytes are two numbers, as far as they go.
+fn is_sample_type(field: &[u8]) -> bool {
+    let Some((length, rest)) = varint(field) else { return true };
+    let mut inner = &rest[..rest.len().min(usize::try_from(length).unwrap_or(usize::MAX))];
+    while let Some((tag, after)) = varint(inner) {
+        if !matches!(tag, 0x08 | 0x10) {
+            return false;
+        }
+        let Some((_, after)) = varint(after) else { break };
+        inner = after;
+    }
+    true
+}
+
 fn is_callgrind(text: &str) -> bool {
     let has = |keys: &[&str]| text.lines().any(|line| keys.iter().any(|key| line.starts_with(key)));
     // The events may come after a command that is longer than what is looked at.
@@ -100,14 +115,13 @@ fn is_callgrind(text: &str) -> bool {
     begins || text.starts_with("# callgrind format") || has(&["events:"])
 }
 
-/// Whether every line that is whole ends with a blank and a number.
+/// Whether the lines that are whole are stacks.
 fn is_folded(text: &str, cut: bool) -> bool {
-    let mut lines: Vec<_> = text.lines().collect();
+    let mut lines: Vec<_> = text.lines().map(str::as_bytes).collect();
     if cut && lines.len() > 1 {
         lines.pop();
     }
-    let mut stacks = lines.into_iter().filter_map(|line| folded::is_stack(line.as_bytes())).peekable();
-    stacks.peek().is_some() && stacks.all(|is_stack| is_stack)
+    folded::is_folded(lines.into_iter())
 }
 
 /// Whether the bytes are fields of a pprof profile, as far as they go: numbers and wire types
@@ -143,6 +157,7 @@ fn skip_field(tag: u64, bytes: &[u8]) -> Option<Option<&[u8]>> {
     const NUMBER: u64 = 0;
     const LENGTH: u64 = 2;
     match (tag >> 3, tag & 7) {
+        (1, LENGTH) if !is_sample_type(bytes) => None,
         (7..=10 | 12..=15, NUMBER) => Some(varint(bytes).map(|(_, rest)| rest)),
         (1..=6 | 11 | 13, LENGTH) => match varint(bytes) {
             Some((length, rest)) => Some(usize::try_from(length).ok().and_then(|at| rest.get(at..))),
@@ -152,7 +167,7 @@ fn skip_field(tag: u64, bytes: &[u8]) -> Option<Option<&[u8]>> {
     }
 }
 
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let length = bytes.iter().take(10).position(|byte| *byte < 0x80)? + 1;
     let (digits, rest) = bytes.split_at(length);
     let value = digits.iter().rev().fold(0_u64, |value, byte| value << 7 | u64::from(byte & 0x7f));

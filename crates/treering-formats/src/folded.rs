@@ -41,12 +41,22 @@ pub(crate) const DESCRIPTION: Description = Description {
     })
 };
 
-/// Whether a line is a stack with its weight; nothing for a line that says nothing.
-pub(crate) fn is_stack(line: &[u8]) -> Option<bool> {
-    match line::Line::parse(line) {
-        Ok(None) => None,
-        parsed => Some(parsed.is_ok()),
+/// Whether lines are stacks: nearly all end with a weight, and in some a caller and a callee are told apart. Names
+/// without a caller are believed if they are all there is, and are no prose.
+pub(crate) fn is_folded<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
+    let (mut stacks, mut others, mut nested, mut prose) = (0, 0, false, false);
+    for line in lines {
+        match line::Line::parse(line) {
+            Ok(None) => {}
+            Ok(Some(line)) => {
+                stacks += 1;
+                nested |= line.stack.contains(&b';');
+                prose |= line.stack.trim_ascii().ends_with(b":");
+            }
+            Err(_) => others += 1,
+        }
     }
+    stacks > 0 && read::is_stray(others, stacks) && (nested || others == 0 && !prose)
 }
 
 /// How kinds of functions are marked at the end of their names, after FlameGraph.
@@ -72,3 +82,6 @@ const SEMICOLON: char = '\u{37e}';
 /// Stands for the blank before a number that a name ends with, which would be taken for a first
 /// weight: the figure space, which looks the same.
 const SPACE: char = '\u{2007}';
+
+/// Stands for the `#` that a name starts with which would be taken for a comment: the full-width one.
+const HASH: char = '\u{ff03}';

@@ -27,6 +27,20 @@ use crate::gzip::unzip;
 pub use error::{Problem, ReadError};
 pub use read::read;
 
+/// Whether a text that begins like this is printed by gprof.
+pub(crate) fn is_text(start: &str) -> bool {
+    let begins = ["Flat profile:", "flat profile:"].iter().any(|title| start.starts_with(title));
+    let call_graph = start.starts_with("Call graph")
+        && start.contains("index % time    self  children    called     name");
+    let bsd = start.contains("\nindex  %time    self descendents  called+self    name")
+        || start.starts_with("call graph profile:");
+    begins
+        || call_graph
+        || bsd
+        || start.contains("Each sample counts as")
+        || start.contains("granularity: each sample hit covers")
+}
+
 /// What the table of formats says of it.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What gprof prints"),

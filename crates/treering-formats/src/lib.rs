@@ -68,7 +68,7 @@ mod unit;
 pub use binary::{Binaries, Kernel, NoBinaries};
 pub use detect::{detect, detect_foreign, is_ours};
 pub use error::Error;
-pub use foreign::Foreign;
+pub use foreign::{Foreign, Named};
 pub use format::{Format, WriteMetric, WriteWhole, Writing, read_any, read_as};
 pub use gzip::GzipError;
 pub use json::JsonError;

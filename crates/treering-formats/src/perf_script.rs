@@ -28,6 +28,33 @@ pub use error::{Problem, ReadError};
 pub(crate) use read::kind_of;
 pub use read::{read, read_from};
 
+/// Whether a line is the first of a sample: `comm 1234 [000] 1083.917330: 250000 cpu-clock: ...`, with a number that has
+/// six or nine decimals and a colon, and another word with a colon behind it.
+pub(crate) fn is_sample(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let timed = words.by_ref().skip(1).any(|word| header::is_time(word.as_bytes()));
+    timed && words.any(|word| word.ends_with(':')) && header::Start::parse(line.as_bytes()).is_some()
+}
+
+/// Whether there are frames on lines of their own. White space and numbers are before other words as well, so that one
+/// of them must have what only perf prints: an address in its column, an offset, or a file in parentheses.
+pub(crate) fn are_frames<'a>(lines: impl Iterator<Item = &'a str>) -> bool {
+    const COLUMN: usize = 17;
+    let (mut frames, mut certain) = (0, false);
+    for line in lines {
+        let address = line.split_whitespace().next().unwrap_or_default();
+        let hex = address.len() >= 4 && header::is_hex(address.as_bytes());
+        let indented = line.starts_with(['\t', ' ']) || address.len() >= 8 && line.ends_with(')');
+        let Some(frame) = line::Frame::parse(line.as_bytes()).filter(|_| hex && indented) else { continue };
+        let in_column =
+            line.starts_with('\t') && line.find(address).is_some_and(|at| at + address.len() == COLUMN);
+        let has_offset = line.contains("+0x");
+        frames += usize::from(!frame.symbol.is_empty() || !frame.module.is_empty());
+        certain |= in_column || has_offset || matches!(frame.module.first(), Some(b'/' | b'['));
+    }
+    frames >= 2 && certain
+}
+
 /// What the table of formats says of it.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What perf script prints"),

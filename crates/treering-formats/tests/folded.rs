@@ -80,7 +80,10 @@ fn stacks_that_differ_only_in_call_sites_and_threads_are_one_line() {
 #[test]
 fn what_is_no_stack_is_refused_with_its_place() {
     for (file, expected) in [
-        ("a;b 1\nword\n", "line 2 at byte 0x6 has no weight: a stack is followed by a space and a number"),
+        (
+            "a;b 1\nword\nother\na;c 1\n",
+            "line 2 at byte 0x6 has no weight: a stack is followed by a space and a number",
+        ),
         ("a;b x\n", "line 1 at byte 0x0 ends with `x`, which is not a number from 0 to 2^64 - 1"),
         ("a -1\n", "line 1 at byte 0x0 ends with `-1`, which is not a number from 0 to 2^64 - 1"),
         ("\n", "line 2 at byte 0x1 is the end, and no stacks came before"),
@@ -179,6 +182,46 @@ fn each_mark_of_async_profiler_is_a_kind() {
 fn a_name_may_start_with_the_sign_of_comments() {
     let (stacks, _, _) = read_text(b"# stacks of ruby\n#<Class:0x1>;new 4\n");
     assert_eq!(stacks, "#<Class:0x1>;new 4\n");
+}
+
+#[test]
+fn comments_are_no_functions_even_with_a_number() {
+    let file = b"# interval: 100\n#duration: 900\n# total 5\n#\nmain;a 1\nArray#each;b 4\n# duration: 1000\n";
+    let (stacks, metrics, notes) = read_text(file);
+    assert_eq!(stacks, "main;a 1\nArray#each;b 4\n");
+    assert_eq!((metrics, notes.len()), (vec!["samples 5".to_owned()], 0));
+    // Nor is a name one that looks like it.
+    for name in ["# x", "#", "#!f", "#time: 5", "#time: y"] {
+        let (mut profile, _) = folded::read(b"x 1\n").unwrap();
+        let name_id = profile.strings.intern(name);
+        let function = profile.functions.intern(treering_profile::Function::named(name_id));
+        let frame = treering_profile::Frame::new(function);
+        profile.add_stack(treering_profile::ThreadId::new(0), &[frame], None, &[(MetricId::new(0), 5)]);
+        let (read, _) = folded::read(written(&profile, 0).as_bytes()).unwrap();
+        assert_eq!(&read.strings[read.functions.entries()[2].name], name);
+    }
+}
+
+#[test]
+fn a_stray_line_is_passed_over_and_named() {
+    let file = b"main;a 1\nWARNING something\nmain;b 2\nmain;c 4\n\nDone.\nmain;d 8\n";
+    let (stacks, metrics, notes) = read_text(file);
+    assert_eq!(stacks, "main;a 1\nmain;b 2\nmain;c 4\nmain;d 8\n");
+    assert_eq!(metrics, ["samples 15"]);
+    let note = "lines that are no stacks with a weight were passed over: 2, the first is line 2: `WARNING something`";
+    assert_eq!(notes, [note]);
+    assert_eq!(treering_formats::detect(file), Some(treering_formats::Format::Folded));
+}
+
+#[test]
+fn prose_and_headers_are_no_stacks() {
+    for text in [
+        &b"# captured on    : Fri Nov 27\n# nrcpus online : 2\n#\n"[..],
+        b"total: 5\nused: 3\n",
+        b"line one\nmain;a 1\nline two\nline three\n",
+    ] {
+        assert_eq!(treering_formats::detect(text), None, "{}", text.escape_ascii());
+    }
 }
 
 #[test]

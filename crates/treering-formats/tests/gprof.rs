@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use common::fixture;
 use treering_formats::gprof::{self, Problem};
-use treering_formats::{Format, read_any};
+use treering_formats::{Format, detect, read_any};
 use treering_profile::{Profile, RecursionRule};
 
 /// Nanoseconds in a function itself and its calls, those to itself left out, by name.
@@ -97,4 +97,56 @@ fn what_is_no_table_is_refused_with_its_line() {
     assert_eq!((damaged.line, damaged.problem), (3, Problem::FlatRow));
     let large = error(&format!("{flat}  0.00  0.00  {}.00  f\n", "9".repeat(40)));
     assert_eq!(large.problem, Problem::LargeNumber);
+}
+
+/// As gprof prints the same run by function: spin 0.19 s, called twice by main and five times by odd.
+#[test]
+fn costs_and_calls_by_line_are_those_of_the_functions() {
+    let (format, profile, report) = read_any(&fixture("gprof/lines.txt")).unwrap();
+    assert_eq!((format, report.unfinished), (Format::Gprof, false));
+    let expected = [("spin", 200_000_000, 7), ("leaf", 0, 10), ("even", 0, 5), ("odd", 0, 5), ("main", 0, 0)];
+    assert_eq!(table(&profile), expected.map(|(name, ns, calls)| (name.to_owned(), (ns, calls))).into());
+    let time = profile.find_metric("cpu-time").unwrap();
+    let of_time = profile.line_costs.iter().filter(|part| part.metric == time);
+    let lines: BTreeMap<_, _> = of_time.map(|part| (profile.lines[part.line].line, part.cost)).collect();
+    assert_eq!(lines, [(3, 50_000_000), (4, 150_000_000)].into());
+    let names = |arc: &&treering_profile::Arc| {
+        [arc.caller, arc.callee].map(|function| profile.strings[profile.functions[function].name].to_owned())
+    };
+    let from_main = profile.arcs.iter().find(|arc| names(arc) == ["main", "spin"]).unwrap();
+    assert_eq!((from_main.calls, from_main.call_site.map(|line| profile.lines[line].line)), (2, Some(8)));
+    assert!(profile.functions.entries().iter().skip(1).all(|f| &profile.strings[f.file] == "lines.c"));
+}
+
+#[test]
+fn the_style_of_bsd_is_read_as_the_other_one() {
+    let (format, profile, report) = read_any(&fixture("gprof/bsd.txt")).unwrap();
+    assert_eq!((format, report.unfinished), (Format::Gprof, false));
+    let expected = [("spin", 190_000_000, 7), ("leaf", 0, 10), ("even", 0, 5), ("odd", 0, 5), ("main", 0, 0)];
+    assert_eq!(table(&profile), expected.map(|(name, ns, calls)| (name.to_owned(), (ns, calls))).into());
+}
+
+/// Rows alone tell nothing of their columns.
+#[test]
+fn rows_without_a_header_are_of_no_format() {
+    let rows = "                                       1             resume <cycle 1> [145]\n\
+        \x20                                   1017             luaD_callnoyield <cycle 1> [115]\n\
+        \x20                                 182055             luaV_execute <cycle 1> [18]\n";
+    assert_eq!(detect(rows.as_bytes()), None);
+}
+
+/// Wherever the text ends, all of the flat profile is read or the loss is said.
+#[test]
+fn no_cut_loses_anything_without_a_word() {
+    for name in ["brief", "lines", "bsd"] {
+        let text = fixture(&format!("gprof/{name}.txt"));
+        let (whole, _) = gprof::read(&text).unwrap();
+        let index = text.windows(5).position(|at| at == b"Index").unwrap();
+        for end in 1..index - 1 {
+            let Ok((profile, report)) = gprof::read(&text[..end]) else { continue };
+            let same = table(&profile) == table(&whole) && profile.arcs.len() == whole.arcs.len();
+            let without_graph = report.notes.iter().any(|note| note.starts_with("it is a flat profile"));
+            assert!(same || report.unfinished || without_graph, "{name} cut at {end}");
+        }
+    }
 }

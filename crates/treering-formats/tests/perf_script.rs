@@ -8,7 +8,7 @@ use std::io::{BufReader, Read};
 
 use common::{canonical, fixture};
 use treering_formats::perf_script::{self, Problem};
-use treering_formats::{Format, read_any};
+use treering_formats::{Format, detect, read_any};
 use treering_profile::{FunctionKind, NodeId, Profile, Unit};
 
 fn read(text: &str) -> Profile {
@@ -139,7 +139,7 @@ fn java_agents_put_inlined_methods_into_one_frame() {
 fn what_was_lost_and_what_cannot_be_used_is_said() {
     let text = "a 1 1.000000: 7 cycles:\n\t10 f (/a)\n\na 1 1.000000: PERF_RECORD_LOST lost 17\nwhat is this?\n\n\
                 a 1 1.000000: 7 cycles:\n\n\
-                a 1 1.000000: cycles:\n\t0 [unknown] ([unknown])\n";
+                a 1 1.000000: cycles:\n\t0 [unknown] ([unknown])\n\n";
     let (profile, report) = perf_script::read(text.as_bytes()).unwrap();
     let losses = profile.metadata.losses;
     assert_eq!((losses.samples, losses.lost_samples, losses.unresolved_samples), (3, 17, 1));
@@ -151,7 +151,9 @@ fn what_was_lost_and_what_cannot_be_used_is_said() {
         assert!(report.notes.iter().any(|note| note == said), "{said}: {report:?}");
     }
     assert!(!report.unfinished);
-    assert!(perf_script::read(&text.as_bytes()[..text.len() - 1]).unwrap().1.unfinished);
+    for end in [text.len() - 2, text.len() - 1] {
+        assert!(perf_script::read(&text.as_bytes()[..end]).unwrap().1.unfinished);
+    }
 }
 
 #[test]
@@ -200,5 +202,49 @@ fn it_is_recognised_by_content_compressed_too() {
         let (format, profile, _) = read_any(&packed.finish().unwrap()).unwrap();
         assert_eq!(format, Format::PerfScript);
         assert_eq!(canonical(&profile), canonical(&perf_script::read(&file).unwrap().0));
+    }
+}
+
+#[test]
+fn a_text_that_ends_in_a_sample_says_so() {
+    let text = fixture("perf-script/chains.txt");
+    assert!(!perf_script::read(&text).unwrap().1.unfinished);
+    let lines: Vec<_> = text.split_inclusive(|&byte| byte == b'\n').collect();
+    let mut cut = 0;
+    for end in 1..lines.len() {
+        let Ok((_, report)) = perf_script::read(&lines[..end].concat()) else { continue };
+        // A sample ends with an empty line.
+        let is_whole = lines[end - 1] == b"\n";
+        assert_eq!(report.unfinished, !is_whole, "{end} lines");
+        cut += usize::from(!is_whole);
+    }
+    assert!(cut > 5);
+}
+
+/// Text of other tools has white space, numbers and names, too.
+#[test]
+fn only_what_perf_prints_is_taken_for_it() {
+    for text in [
+        // pprof -traces.
+        &b"File: x\nType: cpu\n-----------+----------\n      1234   main.f\n             main.main (inline)\n"[..],
+        b"     1234   main.f (inline)\n     5678   main.main (inline)\n",
+        // ftrace.
+        b"            bash-1977    [000] .... 17284.993652: sys_close: x\n",
+        b"# tracer: function\n#\n          <idle>-0 [001] d..2 1.123456: sched_switch: prev_comm=x\n",
+        // nm -C.
+        b"0000000000401136 T main\n0000000000401180 T f(int)\n0000000000401190 T g(int)\n",
+        b"2026-11-27 10:00:00 1.123456 error\n",
+    ] {
+        assert_ne!(detect(text), Some(Format::PerfScript), "{}", text.escape_ascii());
+    }
+    let header = b"# ========\n# captured on    : Fri Nov 27\n# nrcpus online : 2\n# ========\n#\n";
+    let error = read_any(header).unwrap_err().to_string();
+    assert!(error.ends_with("is the end, and no samples came before"), "{error}");
+    // perf without files, and with blanks for its tabs.
+    for text in [
+        &b"\t            1217 solve\n\t            10d5 main\n\n"[..],
+        b"            1217 solve (/tmp/mix)\n            10d5 main (/tmp/mix)\n\n",
+    ] {
+        assert_eq!(detect(text), Some(Format::PerfScript), "{}", text.escape_ascii());
     }
 }

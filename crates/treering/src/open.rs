@@ -287,7 +287,10 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
             hint_for_missing(path)
                 .unwrap_or_else(|| "record one with: treering record -- PROGRAM ARGS...".to_owned()),
         ),
-        ErrorKind::IsADirectory => failure.hint("name a file in it"),
+        ErrorKind::IsADirectory => match Foreign::by_file_name(&named.to_string()) {
+            Some(foreign) => hint_for(foreign, failure, &named.to_string()),
+            None => failure.hint("name a file in it"),
+        },
         _ => failure,
     }
 }
@@ -335,48 +338,23 @@ fn failure(path: &Path, error: &Error) -> Failure {
         Error::SwiProfile(swi_profile::ReadError { problem: swi_profile::Problem::Expected(_), .. }) => {
             failure.hint("write it with quotes: print/1 or writeq/1, not write/1")
         }
-        Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => failure.hint(readable()),
+        Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => {
+            match Foreign::by_file_name(&named.to_string()) {
+                Some(foreign) => {
+                    let failure = Failure::new(format_args!(
+                        "{named}: not a profile that can be read: it seems to be {foreign}"
+                    ));
+                    hint_for(foreign, failure, &named.to_string())
+                }
+                None => failure.hint(readable()),
+            }
+        }
         _ => failure,
     }
 }
 
 fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
-    let elsewhere = |viewer: &str| format!("Treering does not read it; to look at it: {viewer}");
-    failure.hint(match foreign {
-        Foreign::Elf => format!("to profile it: treering record -- {file}"),
-        Foreign::Jfr => {
-            format!("fold it: jfrconv --cpu {file} stacks.collapsed, which comes with async-profiler")
-        }
-        Foreign::Hprof => elsewhere("Eclipse MAT or VisualVM"),
-        Foreign::Pickle => {
-            "Treering does not know this kind of profile; save folded stacks or pprof instead".to_owned()
-        }
-        Foreign::HeapProfile => elsewhere("Chrome's developer tools or https://speedscope.app"),
-        Foreign::Dhat => elsewhere("dh_view.html, which comes with Valgrind"),
-        Foreign::Stackprof => {
-            format!("fold it: stackprof --stackcollapse {file} > stacks.folded")
-        }
-        Foreign::TreeringJson => "name the profile that the report was made of".to_owned(),
-        Foreign::Massif => elsewhere("ms_print, which comes with Valgrind"),
-        Foreign::Heaptrack => format!("fold it: heaptrack_print -f {file} -F stacks.folded"),
-        Foreign::LegacyText => {
-            format!("convert it: go tool pprof -proto -output profile.pb.gz PROGRAM {file}")
-        }
-        Foreign::GoTrace => {
-            format!("take the profile out of it: go tool trace -pprof=sched {file} > profile.pb.gz")
-        }
-        Foreign::Xctrace => elsewhere("https://speedscope.app or Instruments"),
-        Foreign::Svg => "name the stacks that the picture was made of".to_owned(),
-        Foreign::Sqlite => elsewhere("the tool that wrote it, such as nsys"),
-        Foreign::Gzip => format!("unpack it first: gzip -dk {file}"),
-        Foreign::Zstd => format!("unpack it first: zstd -dk {file}"),
-        Foreign::Xz => format!("unpack it first: xz -dk {file}"),
-        Foreign::Bzip2 => format!("unpack it first: bzip2 -dk {file}"),
-        Foreign::Lz4 => format!("unpack it first: lz4 -d {file}"),
-        Foreign::Zip => format!("unpack it first: unzip {file}"),
-        Foreign::Utf16 => format!("convert it: iconv -f UTF-16 -t UTF-8 {file}"),
-        _ => readable(),
-    })
+    failure.hint(foreign.advice(file).unwrap_or_else(readable))
 }
 
 fn warnings(path: &Path, report: &ReadReport) -> Vec<String> {

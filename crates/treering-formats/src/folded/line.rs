@@ -20,13 +20,10 @@ pub(crate) struct Weight<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// A line of the file; nothing for one that is no stack.
-    ///
-    /// A comment starts with `#`, but so do names, of Ruby classes for instance: what ends with a
-    /// weight is a stack.
+    /// A line of the file; nothing for an empty one or a comment.
     pub(crate) fn parse(line: &'a [u8]) -> Result<Option<Self>, Problem> {
         let line = line.trim_ascii_end();
-        if line.is_empty() {
+        if line.is_empty() || is_comment(line) {
             return Ok(None);
         }
         let split = split(line).ok_or(Problem::NoWeight);
@@ -34,10 +31,7 @@ impl<'a> Line<'a> {
             Some(weight) => Ok(Self { stack, weight }),
             None => Err(Problem::BadWeight(text_of(weight).into_owned())),
         });
-        match parsed {
-            Err(_) if line.starts_with(b"#") => Ok(None),
-            parsed => parsed.map(Some),
-        }
+        parsed.map(Some)
     }
 
     /// The line of a difference of two files, which has two weights, as that of each of them.
@@ -53,6 +47,28 @@ impl<'a> Line<'a> {
         let kept = self.stack.iter().rposition(|&byte| byte != b';').map_or(0, |last| last + 1);
         let stack = &self.stack[..kept];
         stack.split(|&byte| byte == b';').filter(move |_| !stack.is_empty())
+    }
+}
+
+/// Whether a line is a comment, also one that ends with a number: `# duration: 1000`. Names start with `#` as well,
+/// of Ruby classes for instance, `#<Class:0x1>;new 4`, and so do those of their methods: `Array#each;b 4`.
+pub(super) fn is_comment(line: &[u8]) -> bool {
+    let Some(text) = line.strip_prefix(b"#") else { return false };
+    let is_key = |text: &[u8]| {
+        let word = text
+            .iter()
+            .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+            .count();
+        word > 0 && text[word..].trim_ascii_start().first().is_none_or(|byte| matches!(byte, b':' | b'='))
+    };
+    match text.first() {
+        None => true,
+        Some(first) if first.is_ascii_whitespace() || matches!(first, b'#' | b'!') => true,
+        // `#duration: 1000`, or words that are followed by no weight.
+        Some(_) => {
+            !text.contains(&b';')
+                && (is_key(text) || split(line).is_none_or(|(_, last)| Weight::parse(last).is_none()))
+        }
     }
 }
 
@@ -105,6 +121,12 @@ mod tests {
             ("a 0.0006", Some(("a", 1))),
             (" 3", Some(("", 3_000))),
             ("# comment", None),
+            ("# duration: 1000", None),
+            ("#", None),
+            ("#duration: 1000", None),
+            ("## 5", None),
+            ("#foo bar", None),
+            ("#foo 5", Some(("#foo", 5_000))),
             ("#<Class:0x1>;new 4", Some(("#<Class:0x1>;new", 4_000))),
             ("a 1e5", None),
             ("a -1", None),

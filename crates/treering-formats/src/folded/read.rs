@@ -8,7 +8,7 @@ use treering_profile::{
 use crate::ReadReport;
 use crate::budget::Budget;
 use crate::folded::line::Line;
-use crate::folded::{KINDS, Problem, ReadError, SEMICOLON, SPACE};
+use crate::folded::{HASH, KINDS, Problem, ReadError, SEMICOLON, SPACE};
 use crate::label::{NOT_UTF8, ROOT, text_of, without_mark};
 
 /// Reads folded stacks as one thread with one metric, `samples`.
@@ -18,18 +18,19 @@ use crate::label::{NOT_UTF8, ROOT, text_of, without_mark};
 /// The weight is what follows the last space; names may hold spaces. Weights with decimals are
 /// taken in thousandths, millionths or billionths, and the metric is then `millisamples`,
 /// `microsamples` or `nanosamples`. Where every line ends with two weights, as `difffolded.pl`
-/// writes them, they are the metrics `before` and `after`. Empty lines are passed over, and those
-/// that start with `#` and have no weight. Bytes that are not UTF-8 become `\xe4` and the like.
+/// writes them, they are the metrics `before` and `after`. Empty lines and comments are passed over. So are
+/// lines without a weight among many stacks, as `flamegraph.pl` does: they are counted, and the first is named.
+/// Bytes that are not UTF-8 become `\xe4` and the like.
 ///
 /// # Errors
-/// At the first line that has no weight.
+/// At the first line without a weight, where there are more such lines than a stray one now and then.
 pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
     read_within(bytes, Budget::new(bytes.len()))
 }
 
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
-    let lines = lines(bytes)?;
+    let (lines, stray) = lines(bytes)?;
     let end = |problem| ReadError {
         line: bytes.split(|&byte| byte == b'\n').count() as u64,
         offset: bytes.len() as u64,
@@ -39,21 +40,58 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
         return Err(end(Problem::Empty));
     }
     let mut reader = Reader::new(budget);
+    // The weight of the last line may be cut.
+    reader.report.unfinished = !bytes.ends_with(b"\n");
+    reader.report.notes.extend(stray.map(|stray| stray.note()));
     reader.all(&lines).map_err(end)?;
     reader.finish().map_err(end)
 }
 
-/// All lines that are stacks.
-fn lines(bytes: &[u8]) -> Result<Vec<Line<'_>>, ReadError> {
+/// Lines that are no stacks.
+struct Stray<'a> {
+    first: ReadError,
+    text: &'a [u8],
+    count: usize,
+}
+
+impl Stray<'_> {
+    /// That they were passed over.
+    fn note(&self) -> String {
+        const SHOWN: usize = 60;
+        let text: String = text_of(self.text.trim_ascii()).chars().take(SHOWN).collect();
+        let (count, line) = (self.count, self.first.line);
+        format!(
+            "lines that are no stacks with a weight were passed over: {count}, the first is line {line}: `{text}`"
+        )
+    }
+}
+
+/// All lines that are stacks, and those that should be.
+fn lines(bytes: &[u8]) -> Result<(Vec<Line<'_>>, Option<Stray<'_>>), ReadError> {
     let text = without_mark(bytes);
     let mut offset = (bytes.len() - text.len()) as u64;
     let mut lines = Vec::new();
+    let mut stray: Option<Stray<'_>> = None;
     for (at, line) in text.split(|&byte| byte == b'\n').enumerate() {
-        let error = |problem| ReadError { line: at as u64 + 1, offset, problem };
-        lines.extend(Line::parse(line).map_err(error)?);
+        match (Line::parse(line), &mut stray) {
+            (Ok(stack), _) => lines.extend(stack),
+            (Err(_), Some(stray)) => stray.count += 1,
+            (Err(problem), None) => {
+                let first = ReadError { line: at as u64 + 1, offset, problem };
+                stray = Some(Stray { first, text: line, count: 1 });
+            }
+        }
         offset += line.len() as u64 + 1;
     }
-    Ok(lines)
+    match stray {
+        Some(stray) if !is_stray(stray.count, lines.len()) => Err(stray.first),
+        stray => Ok((lines, stray)),
+    }
+}
+
+/// Whether so few lines are no stacks that the others are still a file of stacks.
+pub(super) fn is_stray(others: usize, stacks: usize) -> bool {
+    others * 2 <= stacks
 }
 
 struct Reader {
@@ -180,5 +218,6 @@ const NODE_COLUMNS: usize = 6;
 
 /// A name without the signs that stand for others in it; see `write.rs`.
 fn original(name: &str) -> String {
-    name.replace(SEMICOLON, ";").replace(SPACE, " ")
+    let name = name.replace(SEMICOLON, ";").replace(SPACE, " ");
+    name.strip_prefix(HASH).map(|rest| format!("#{rest}")).unwrap_or(name)
 }

@@ -6,13 +6,14 @@ use std::io::{self, Write};
 use treering_profile::{FunctionId, MetricId, NodeId, Profile};
 
 use crate::Dropped;
-use crate::folded::{SEMICOLON, SPACE, SUFFIXES};
+use crate::folded::line::is_comment;
+use crate::folded::{HASH, SEMICOLON, SPACE, SUFFIXES};
 use crate::label::{label, one_line};
 
 /// Writes the stacks that have a self cost in `metric`, each once, with that cost.
 ///
 /// Kernel, JIT-compiled and inlined functions are marked `_[k]`, `_[j]` and `_[i]`. A `;` in a
-/// name is written as U+037E, the blank before a number at its end as U+2007, which look the same;
+/// name is written as U+037E, the blank before a number at its end as U+2007, the `#` of what looks like a comment as U+FF03, which look the same;
 /// line breaks as spaces. What was charged to a thread itself is written as `[root]`.
 ///
 /// # Errors
@@ -33,7 +34,7 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
     dropped.note_if(
         stacks.changed,
         "characters that folded stacks cannot have in names: `;` is written as U+037E, the blank before a number \
-         at the end as U+2007, line breaks as blanks",
+         at the end as U+2007, the `#` of a name that looks like a comment as U+FF03, line breaks as blanks",
     );
     Ok(dropped)
 }
@@ -178,6 +179,9 @@ fn written_name(profile: &Profile, function: FunctionId) -> (String, bool) {
     let suffix = SUFFIXES.iter().find(|(_, marked)| *marked == kind).map_or("", |(suffix, _)| suffix);
     let label = label(profile, function);
     let mut name = one_line(&label).replace(';', SEMICOLON.encode_utf8(&mut [0; 2]));
+    if is_comment(format!("{name} 1").as_bytes()) {
+        name.replace_range(..1, HASH.encode_utf8(&mut [0; 3]));
+    }
     if let Some(at) = name.rfind(' ').filter(|&at| suffix.is_empty() && is_number(&name[at + 1..])) {
         name.replace_range(at..=at, SPACE.encode_utf8(&mut [0; 3]));
     }

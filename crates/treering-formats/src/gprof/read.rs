@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use treering_profile::{
-    Arc, Function, FunctionId, Metric, MetricId, NodeId, Profile, RecursionRule, ThreadId, Unit,
+    Arc, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, NodeId, Profile, RecursionRule,
+    StringId, ThreadId, Unit,
 };
 
 use crate::ReadReport;
@@ -14,12 +15,15 @@ use crate::label::{NOT_UTF8, text_of};
 /// Reads the output of gprof.
 ///
 /// The metric is `cpu-time`, with `samples` if times are whole samples. Arcs have calls and no times, which
-/// gprof divides by calls as well. Without a call graph, the profile is flat and has the calls of functions.
+/// gprof divides by calls as well. Without a call graph, the profile is flat and has the calls of functions. Where
+/// lines are profiled (`gprof -l`), costs go to the lines of functions, and calls have their sites. Both of gprof's
+/// styles are read.
 ///
 /// # Errors
 /// When there is neither of the tables, or a row is none.
 pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
-    let text: Vec<_> = bytes.split(|&byte| byte == b'\n').map(text_of).collect();
+    let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|&byte| byte == b'\n');
+    let text: Vec<_> = lines.map(text_of).collect();
     let mut tables = Tables::default();
     for (line, number) in text.iter().zip(1..) {
         tables.line(line.trim_end()).map_err(|problem| ReadError { line: number, problem })?;
@@ -31,7 +35,10 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
         report.notes.push(NOT_UTF8.to_owned());
     }
     // A table ends with an empty line, the call graph with one of dashes.
-    report.unfinished = tables.part != Part::Other || !tables.open_arcs.is_empty();
+    report.unfinished = tables.part != Part::Other
+        || tables.announced
+        || !tables.open_arcs.is_empty()
+        || !bytes.ends_with(b"\n");
     let profile = tables.profile(&mut report).map_err(error)?;
     profile.validate().map_err(|invalid| error(Problem::Invalid(invalid)))?;
     Ok((profile, report))
@@ -44,6 +51,8 @@ enum Part {
     Other,
     Flat,
     Graph,
+    /// The call graph in the style of BSD (`gprof -T`), with empty lines in it.
+    BsdGraph,
 }
 
 /// What was read of the tables.
@@ -56,6 +65,10 @@ struct Tables<'a> {
     /// Functions of the call graph and their self seconds.
     graph: Vec<(Entry<'a>, f64)>,
     arcs: Vec<(Entry<'a>, Entry<'a>, u64)>,
+    /// The same from the entries of callees: callers whose lines alone are profiled, or that were cut off, have none.
+    arcs_above: Vec<(Entry<'a>, Entry<'a>, u64)>,
+    /// Whether a call graph was announced and has not begun.
+    announced: bool,
     /// The function of the entry that is being read, once its row came.
     primary: Option<Entry<'a>>,
     /// Rows of the entry.
@@ -71,14 +84,28 @@ impl<'a> Tables<'a> {
         }
         match self.part {
             Part::Other if text.starts_with("time ") && text.ends_with("name") => self.part = Part::Flat,
-            Part::Other if text.starts_with("index ") && text.ends_with("name") => self.part = Part::Graph,
-            Part::Other => {}
+            Part::Other if text.starts_with("index ") && text.contains("called+self") => {
+                self.begin_graph(Part::BsdGraph)
+            }
+            Part::Other if text.starts_with("index ") && text.ends_with("name") => {
+                self.begin_graph(Part::Graph)
+            }
+            Part::Other => self.announced |= text == "Call graph",
+            Part::BsdGraph if text.is_empty() || text.starts_with("called/total") => {}
+            Part::BsdGraph if text.starts_with("granularity:") || text == "Index by function name" => {
+                self.part = Part::Other;
+            }
             // The table is over; what may follow explains it.
             _ if text.is_empty() || text.starts_with('\u{c}') => self.part = Part::Other,
             Part::Flat => self.flat.push(FlatRow::parse(line).ok_or(Problem::FlatRow)?),
-            Part::Graph => self.graph_line(line, text)?,
+            Part::Graph | Part::BsdGraph => self.graph_line(line, text)?,
         }
         Ok(())
+    }
+
+    fn begin_graph(&mut self, part: Part) {
+        self.part = part;
+        self.announced = false;
     }
 
     fn graph_line(&mut self, line: &'a str, text: &str) -> Result<(), Problem> {
@@ -91,8 +118,10 @@ impl<'a> Tables<'a> {
         }
         let row = GraphRow::parse(line).ok_or(Problem::GraphRow)?;
         if row.is_primary {
-            // Callers stand above; each has an entry with the same arc.
-            self.open_arcs.clear();
+            // Callers stand above; most have an entry with the same arc.
+            let above = std::mem::take(&mut self.open_arcs).into_iter();
+            let above = above.filter_map(|above| Some((above.entry, row.entry, above.calls?)));
+            self.arcs_above.extend(above.filter(|_| !row.entry.is_cycle()));
             self.primary = Some(row.entry);
             if !row.entry.is_cycle() {
                 self.graph.push((row.entry, row.seconds.ok_or(Problem::GraphRow)?));
@@ -118,18 +147,24 @@ impl<'a> Tables<'a> {
         let is_flat = self.graph.is_empty();
         let mut builder = Builder::new(is_flat, self.period);
         let mut known = HashSet::new();
-        let names = self.graph.iter().map(|(entry, _)| entry.name);
+        let names = self.graph.iter().filter(|(entry, _)| entry.place.is_none()).map(|(entry, _)| entry.name);
         builder.shared = names.filter(|name| !known.insert(*name)).collect();
         for (entry, seconds) in &self.graph {
             builder.add_time(*entry, *seconds)?;
         }
-        for row in self.flat.iter().filter(|_| is_flat) {
-            let node = builder.add_time(Entry { index: None, name: row.name }, row.seconds)?;
-            builder.profile.tree.add_calls(node, row.calls.unwrap_or(0), 0);
+        let in_graph: HashSet<_> = self.graph.iter().map(|(entry, _)| entry.without_index()).collect();
+        for row in self.flat.iter().filter(|row| !in_graph.contains(&row.entry.without_index())) {
+            let node = builder.add_time(row.entry.without_index(), row.seconds)?;
+            if is_flat {
+                builder.profile.tree.add_calls(node, row.calls.unwrap_or(0), 0);
+            }
         }
-        for (caller, callee, calls) in &self.arcs {
+        let with_entry: HashSet<_> = self.graph.iter().map(|(entry, _)| *entry).collect();
+        let above = self.arcs_above.iter().filter(|(caller, _, _)| !with_entry.contains(caller));
+        for (caller, callee, calls) in self.arcs.iter().chain(above) {
             builder.add_arc(*caller, *callee, *calls);
         }
+        self.compare(&builder, report);
         let note = match is_flat {
             true => "it is a flat profile: callers and total times are unknown",
             false => "times of callees are estimated from calls, as gprof does",
@@ -137,7 +172,20 @@ impl<'a> Tables<'a> {
         report.notes.push(note.to_owned());
         report.notes.push("times are as printed, in hundredths of a second".to_owned());
         builder.profile.metadata.set_foreign("gprof");
+        builder.profile.compact_line_costs();
         Ok(builder.profile)
+    }
+
+    /// Says so when the costs are not those of the flat profile: each row is rounded by itself.
+    fn compare(&self, builder: &Builder<'_>, report: &mut ReadReport) {
+        let seconds: f64 = self.flat.iter().map(|row| row.seconds).sum();
+        let read = builder.sum as f64 / 1e9;
+        let rounding = 0.005 * (self.flat.len() + self.graph.len()) as f64;
+        if !self.flat.is_empty() && (seconds - read).abs() > rounding + 0.001 {
+            report.notes.push(format!(
+                "the flat profile adds up to {seconds:.2} s, and the functions of the call graph to {read:.2} s"
+            ));
+        }
     }
 }
 
@@ -148,7 +196,7 @@ struct Builder<'a> {
     samples: Option<(MetricId, u64)>,
     time: MetricId,
     functions: HashMap<Entry<'a>, FunctionId>,
-    arcs: HashMap<(FunctionId, FunctionId), usize>,
+    arcs: HashMap<(FunctionId, FunctionId, Option<LineId>), usize>,
     /// The names that several functions have.
     shared: HashSet<&'a str>,
     sum: u64,
@@ -187,7 +235,8 @@ impl<'a> Builder<'a> {
             None => entry.name.to_owned(),
         };
         let name = self.profile.strings.intern(&name);
-        let id = self.profile.functions.intern(Function::named(name));
+        let file = entry.place.map_or(StringId::new(0), |(file, _)| self.profile.strings.intern(file));
+        let id = self.profile.functions.intern(Function { file, ..Function::named(name) });
         self.functions.insert(entry, id);
         id
     }
@@ -200,18 +249,39 @@ impl<'a> Builder<'a> {
         let function = self.function(entry);
         let root = self.profile.threads[self.thread.index()].root;
         let node = self.profile.tree.child(root, function, None);
-        self.profile.tree.add_self_cost(self.time, node, ns);
+        let line = self.line(entry);
+        self.charge(self.time, node, line, ns);
         if let Some((samples, period)) = self.samples {
-            self.profile.tree.add_self_cost(samples, node, ns / period);
+            self.charge(samples, node, line, ns / period);
         }
         Ok(node)
     }
 
+    /// The line of an entry, where lines are profiled.
+    fn line(&mut self, entry: Entry<'a>) -> Option<LineId> {
+        let (file, line) = entry.place.filter(|(_, line)| *line > 0)?;
+        let file = self.profile.strings.intern(file);
+        Some(self.profile.lines.intern(Line { file, line }))
+    }
+
+    fn charge(&mut self, metric: MetricId, node: NodeId, line: Option<LineId>, cost: u64) {
+        self.profile.tree.add_self_cost(metric, node, cost);
+        if let Some(line) = line.filter(|_| cost > 0) {
+            self.profile.line_costs.push(LineCost { node, line, metric, cost });
+        }
+    }
+
     fn add_arc(&mut self, caller: Entry<'a>, callee: Entry<'a>, calls: u64) {
+        let call_site = self.line(caller);
         let (caller, callee) = (self.function(caller), self.function(callee));
+        // So that every function has a node, also one that is known as a caller only.
+        let root = self.profile.threads[self.thread.index()].root;
+        for function in [caller, callee] {
+            self.profile.tree.child(root, function, None);
+        }
         let arcs = &mut self.profile.arcs;
-        let at = *self.arcs.entry((caller, callee)).or_insert_with(|| {
-            arcs.push(Arc { caller, callee, call_site: None, calls: 0, total_costs: Vec::new() });
+        let at = *self.arcs.entry((caller, callee, call_site)).or_insert_with(|| {
+            arcs.push(Arc { caller, callee, call_site, calls: 0, total_costs: Vec::new() });
             arcs.len() - 1
         });
         arcs[at].calls = arcs[at].calls.saturating_add(calls);

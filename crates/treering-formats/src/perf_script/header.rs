@@ -182,7 +182,7 @@ fn number(word: &[u8]) -> Option<u64> {
 }
 
 /// `12567.083697:`, with six digits or nine behind the point.
-fn is_time(word: &[u8]) -> bool {
+pub(crate) fn is_time(word: &[u8]) -> bool {
     let Some(word) = word.strip_suffix(b":") else { return false };
     let Some(point) = word.iter().position(|byte| matches!(byte, b'.' | b',')) else { return false };
     let (seconds, decimals) = (&word[..point], &word[point + 1..]);

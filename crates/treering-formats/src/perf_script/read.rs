@@ -119,6 +119,8 @@ struct Reader {
     compact_at: usize,
     placeless: u64,
     skipped: u64,
+    /// Whether samples have frames on lines of their own, and so end with an empty line.
+    chains: bool,
     texts: bool,
     one_number: bool,
     not_utf8: bool,
@@ -143,6 +145,7 @@ impl Reader {
             compact_at: 1 << 20,
             placeless: 0,
             skipped: 0,
+            chains: false,
             texts: false,
             one_number: false,
             not_utf8: false,
@@ -152,6 +155,7 @@ impl Reader {
     fn line(&mut self, text: &[u8]) -> Result<(), Problem> {
         let text = text.trim_ascii_end();
         if text.is_empty() {
+            self.chains |= !self.frames.is_empty();
             return self.end_sample();
         }
         if self.is_frame(text) {
@@ -406,11 +410,12 @@ impl Reader {
     }
 
     fn finish(mut self, cut: bool) -> Result<(Profile, ReadReport), Problem> {
+        let in_sample = self.sample.as_ref().is_some_and(|sample| self.chains || !sample.closed);
         self.end_sample()?;
         if self.profile.metadata.losses.samples == 0 {
             return Err(Problem::Empty);
         }
-        self.report.unfinished = cut;
+        self.report.unfinished = cut || in_sample;
         self.add_notes();
         self.profile.metadata.set_foreign("perf script");
         self.profile.compact_line_costs();

@@ -375,7 +375,7 @@ pub fn fixture(path: &str) -> Vec<u8> {
 }
 
 /// Every fixture.
-pub const FIXTURES: [&str; 46] = [
+pub const FIXTURES: &[&str] = &[
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -392,7 +392,9 @@ pub const FIXTURES: [&str; 46] = [
     "gperftools/counted.heap",
     "gperftools/cpu.prof",
     "gprof/brief.txt",
+    "gprof/bsd.txt",
     "gprof/flat.txt",
+    "gprof/lines.txt",
     "octave/info.json",
     "octave/info.txt",
     "otlp/1.11.0.json",
