@@ -17,6 +17,7 @@
 
 mod error;
 pub(crate) mod node;
+mod old;
 mod read;
 mod write;
 
@@ -27,7 +28,7 @@ use crate::json::says_exporter;
 
 pub use error::ReadError;
 pub use read::read;
-pub(crate) use read::{idle_note, read_within, samples_in_order};
+pub(crate) use read::{idle_note, missing_note, read_within, samples_in_order};
 pub use write::write;
 
 /// What the table of formats says of it.

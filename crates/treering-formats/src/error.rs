@@ -4,9 +4,9 @@ use std::fmt;
 
 use crate::format::with_formats;
 use crate::{
-    Foreign, Format, GzipError, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox, folded, gmon,
-    gperftools, gprof, live, octave, otlp, perf_data, perf_script, pprof, prolog, pstats, speedscope,
-    swi_profile, trg,
+    Foreign, Format, GzipError, austin, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox, folded, gmon,
+    gperftools, gprof, jfr_text, live, octave, otlp, perf_data, perf_script, pprof, prolog, pstats,
+    pyinstrument, speedscope, stackprof, swi_profile, trg,
 };
 
 macro_rules! declare_error {

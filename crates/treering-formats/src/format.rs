@@ -8,9 +8,9 @@ use treering_profile::{MetricId, Profile};
 use crate::budget::Budget;
 use crate::detect::{detect, unrecognised};
 use crate::{
-    Dropped, Error, Foreign, ReadReport, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox, folded, gmon,
-    gperftools, gprof, live, octave, otlp, perf_data, perf_script, pprof, prolog, pstats, speedscope,
-    swi_profile, trg,
+    Dropped, Error, Foreign, ReadReport, austin, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox,
+    folded, gmon, gperftools, gprof, jfr_text, live, octave, otlp, perf_data, perf_script, pprof, prolog,
+    pstats, pyinstrument, speedscope, stackprof, swi_profile, trg,
 };
 
 /// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
@@ -57,6 +57,14 @@ macro_rules! with_formats {
             Pstats in pstats,
             /// The Firefox Profiler's processed profiles.
             Firefox in firefox,
+            /// What pyinstrument writes of Python programs.
+            Pyinstrument in pyinstrument,
+            /// What Ruby's stackprof writes.
+            Stackprof in stackprof,
+            /// What is printed of recordings of Java.
+            JfrText in jfr_text,
+            /// What Austin writes of Python programs.
+            Austin in austin,
             /// XML of benchmarks.
             CbsXml in cbs_xml,
             /// What Octave's `profile ("info")` returns.

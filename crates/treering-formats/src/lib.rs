@@ -28,6 +28,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 pub mod arc_file;
+pub mod austin;
 mod binary;
 mod budget;
 pub mod callgrind;
@@ -45,7 +46,9 @@ pub mod gmon;
 pub mod gperftools;
 pub mod gprof;
 mod gzip;
+pub mod jfr_text;
 mod json;
+mod json_tree;
 mod label;
 pub mod live;
 mod negative;
@@ -58,9 +61,12 @@ mod position;
 pub mod pprof;
 pub mod prolog;
 pub mod pstats;
+pub mod pyinstrument;
 mod report;
 mod sampled_event;
 pub mod speedscope;
+pub mod stackprof;
+mod stacks;
 pub mod swi_profile;
 pub mod trg;
 mod unit;
@@ -74,3 +80,4 @@ pub use gzip::GzipError;
 pub use json::JsonError;
 pub use position::{AtByte, ByteError, LineError};
 pub use report::{Dropped, ReadReport};
+pub use stacks::StackError;

@@ -84,7 +84,6 @@ fn nodes_that_are_no_tree_are_refused() {
     assert_eq!(read(&node(1, "1")), ReadError::Tangled(1));
     assert_eq!(read(&[node(1, "3"), node(2, "3"), node(3, "")].join(",")), ReadError::Tangled(3));
     assert_eq!(read(&[node(1, "2"), node(2, "1")].join(",")), ReadError::Tangled(1));
-    assert_eq!(read(&node(1, "7")), ReadError::MissingNode(7));
     assert_eq!(read(&node(2, "")), ReadError::MissingNode(1));
     let error = cpuprofile::read(b"{\"nodes\":[{\"id\":1,\"callFrame\":{}}]}").unwrap_err();
     assert_eq!(error, ReadError::Empty);
@@ -139,4 +138,73 @@ fn samples_with_stack_frames_are_read() {
         {"ts":"20","pid":1,"tid":"2","sf":1}],"stackFrames":{"1":{"name":"main"},"2":{"name":"f","parent":1}}}"#;
     let (profile, _) = chrome_trace::read(text.as_bytes()).unwrap();
     assert_eq!((own(&profile, "f"), own(&profile, "main")), (4, 6));
+}
+
+/// The profile of a trace, and the share of the whole that a function has in the metric, in thousandths.
+fn shares(text: &str, metric: &str, name: &str) -> (Profile, u64) {
+    let (profile, _) = chrome_trace::read(text.as_bytes()).unwrap();
+    let run = profile.run_cost(profile.find_metric(metric).unwrap());
+    let own = totals(&profile).get(&(name.to_owned(), metric.to_owned())).copied().unwrap_or(0);
+    (profile, own * 1000 / run)
+}
+
+#[test]
+fn weights_of_samples_are_what_they_cost() {
+    let trace = |samples: &str| {
+        format!(
+            "{{\"traceEvents\":[],\"stackFrames\":{{\"1\":{{\"name\":\"hot\"}},\"2\":{{\"name\":\"rare\"}}}},\"samples\":[{samples}]}}"
+        )
+    };
+    let sample = |ts: u64, frame: u32, name: &str, weight: &str| {
+        format!("{{\"tid\":1,\"ts\":{ts},\"name\":\"{name}\",\"sf\":{frame},\"weight\":{weight}}}")
+    };
+    // A pause of the program is no cost of the function that was seen before it.
+    let cycles = [(0, 1, "90"), (10, 1, "90"), (20, 2, "5"), (5000, 1, "90")];
+    let text = trace(&cycles.map(|(ts, frame, weight)| sample(ts, frame, "cycles", weight)).join(","));
+    let (profile, share) = shares(&text, "cycles", "rare");
+    assert_eq!((share, profile.run_cost(profile.find_metric("cycles").unwrap())), (18, 275));
+    assert_eq!(profile.run_cost(profile.find_metric("samples").unwrap()), 4);
+    assert!(profile.find_metric("time").is_none());
+    // Nor where all weights are equal, or have decimals, or are of two events.
+    let equal = trace(&cycles.map(|(ts, frame, _)| sample(ts, frame, "cycles", "\"1\"")).join(","));
+    assert_eq!(shares(&equal, "cycles", "rare").1, 250);
+    let parts = trace(&cycles.map(|(ts, frame, _)| sample(ts, frame, "load", "0.25")).join(","));
+    assert_eq!(shares(&parts, "milliload", "rare").0.run_cost(MetricId::new(0)), 1000);
+    let two = trace(&[sample(0, 1, "a", "3"), sample(1, 2, "b", "7"), sample(2, 2, "a", "1")].join(","));
+    assert_eq!((shares(&two, "a", "rare").1, shares(&two, "b", "rare").1), (250, 1000));
+    let below = chrome_trace::read(trace(&sample(0, 1, "a", "-3")).as_bytes()).unwrap_err();
+    assert_eq!(below, chrome_trace::ReadError::BadWeight("-3".to_owned()));
+}
+
+#[test]
+fn a_chunk_may_give_its_times_twice() {
+    let chunk = |inner: &str, outer: &str| {
+        format!(
+            "[{{\"ph\":\"P\",\"name\":\"ProfileChunk\",\"pid\":1,\"tid\":1,\"id\":\"1\",\"ts\":1,\"args\":{{\"data\":{{\"endTime\":400,\
+             \"cpuProfile\":{{\"startTime\":0,\"nodes\":[{{\"id\":1,\"callFrame\":{{\"functionName\":\"hot\"}}}}],\"samples\":[1,1,1]{inner}}}\
+             {outer}}}}}}}]"
+        )
+    };
+    let times = ",\"timeDeltas\":[100,100,100]";
+    for (inner, outer) in [(times, times), (times, ""), ("", times)] {
+        let (profile, _) = chrome_trace::read(chunk(inner, outer).as_bytes()).unwrap();
+        assert_eq!(own(&profile, "hot"), 300, "{inner} {outer}");
+    }
+}
+
+#[test]
+fn callees_that_are_not_told_are_counted() {
+    let nodes = "\"nodes\":[{\"id\":1,\"callFrame\":{\"functionName\":\"(root)\"},\"children\":[2,9]},\
+        {\"id\":2,\"callFrame\":{\"functionName\":\"hot\"}}],\"startTime\":0,\"endTime\":300,\"samples\":[2,2,2],\
+        \"timeDeltas\":[0,100,100]";
+    let trace = format!(
+        "[{{\"ph\":\"I\",\"name\":\"CpuProfile\",\"ts\":1,\"args\":{{\"data\":{{\"cpuProfile\":{{{nodes}}}}}}}}}]"
+    );
+    for (profile, report) in [
+        cpuprofile::read(format!("{{{nodes}}}").as_bytes()).unwrap(),
+        chrome_trace::read(trace.as_bytes()).unwrap(),
+    ] {
+        assert_eq!(own(&profile, "hot"), 300);
+        assert!(report.notes.iter().any(|note| note.ends_with("not in the file: 1")), "{report:?}");
+    }
 }

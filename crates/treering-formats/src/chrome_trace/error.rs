@@ -21,6 +21,8 @@ pub enum ReadError {
         /// Which event, from 0.
         event: usize,
     },
+    /// The weight of a sample is no number that can be one.
+    BadWeight(String),
     /// The samples of V8 in it cannot be read.
     Samples(cpuprofile::ReadError),
     /// The whole does not make a profile.
@@ -34,6 +36,7 @@ impl fmt::Display for ReadError {
             Self::Empty => f.write_str("the trace holds neither calls (B, E, X) nor samples"),
             Self::TooLarge => f.write_str("it takes far more memory than a profile of its size"),
             Self::BadTime { event } => write!(f, "the time of event {event} is no number or too large"),
+            Self::BadWeight(weight) => write!(f, "the weight {weight} of a sample is below 0 or too large"),
             Self::Samples(error) => write!(f, "its samples cannot be read: {error}"),
             Self::Invalid(invalid) => write!(f, "its parts do not fit together: {invalid}"),
         }

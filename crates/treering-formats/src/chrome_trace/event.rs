@@ -97,6 +97,12 @@ pub(crate) struct Sample {
     pub(crate) tid: String,
     #[serde(default, deserialize_with = "optional_id")]
     pub(crate) sf: Option<String>,
+    /// The event that was sampled.
+    #[serde(default)]
+    pub(crate) name: Option<String>,
+    /// What the sample stands for, where that is no time.
+    #[serde(default, deserialize_with = "number")]
+    pub(crate) weight: Option<f64>,
 }
 
 /// A trace, and whether it was cut short: writers of the array form may leave out its end.

@@ -3,23 +3,24 @@
 use std::collections::{BTreeMap, HashMap};
 
 use treering_profile::{
-    Function, FunctionId, FunctionKind, Metric, MetricId, Process, ProcessId, Profile, RecursionRule, Run,
-    RunId, ThreadId, Unit,
+    Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Process, ProcessId, Profile, RecursionRule,
+    Run, RunId, ThreadId, Unit,
 };
 
 use crate::budget::Budget;
 use crate::chrome_trace::ReadError;
 use crate::chrome_trace::event::{self, Trace};
 use crate::chrome_trace::span::{self, Misfits};
-use crate::cpuprofile::node::{CallFrame, Node, Nodes};
+use crate::cpuprofile::node::{Node, Nodes};
 use crate::cpuprofile::{idle_note, samples_in_order};
 use crate::json::nanoseconds;
+use crate::sampled_event::{MOST_EVENTS, SampledEvent, name_metrics};
 use crate::{ReadReport, cpuprofile};
 
 /// Reads a trace.
 ///
 /// Where it holds samples of V8, those are read, with the metrics `time` and `samples`; else samples
-/// with stack frames; else the calls of its threads, which are counted, with the metric `time`. What is
+/// with stack frames, with their weights if they have any; else the calls of its threads, which are counted, with the metric `time`. What is
 /// not read is said.
 ///
 /// # Errors
@@ -62,6 +63,8 @@ struct Reader {
     processes: HashMap<String, ProcessId>,
     threads: HashMap<(String, String), ThreadId>,
     idle_ns: u64,
+    /// How many nodes are named as callees and not told.
+    missing: usize,
 }
 
 impl Reader {
@@ -78,6 +81,7 @@ impl Reader {
             processes: HashMap::new(),
             threads: HashMap::new(),
             idle_ns: 0,
+            missing: 0,
         }
     }
 
@@ -141,6 +145,7 @@ impl Reader {
         }
         let mut lost = 0;
         for recording in recordings.into_values() {
+            self.missing += recording.nodes.as_ref().map_or(0, |nodes| nodes.missing);
             let (idle_ns, without_node) = recording.charge(&mut self.profile, metrics)?;
             self.idle_ns = self.idle_ns.saturating_add(idle_ns);
             lost += without_node;
@@ -157,47 +162,66 @@ impl Reader {
         Ok(())
     }
 
-    /// Samples with stack frames. A sample lasts until the thread's next one; the duration of the last one is
-    /// unknown.
+    /// Samples with stack frames. Their weights are what they cost; where they have none, a sample lasts until the
+    /// thread's next one, and the duration of the last one is unknown.
     fn samples(&mut self, trace: &Trace) -> Result<(), ReadError> {
-        let metrics = self.sampled_metrics();
         let numbers: HashMap<&String, u64> = trace.frames.keys().zip(1..).collect();
         let missing = || ReadError::Samples(cpuprofile::ReadError::MissingNode(0));
         let mut nodes = Vec::with_capacity(trace.frames.len());
-        for (id, frame) in trace.frames.keys().zip(trace.frames.values()) {
-            let parent = match &frame.parent {
-                Some(parent) => Some(*numbers.get(parent).ok_or_else(missing)?),
-                None => None,
-            };
-            let call_frame = CallFrame { name: frame.name.clone(), url: String::new(), line: -1.0 };
-            nodes.push(Node {
-                id: numbers[id],
-                call_frame,
-                hits: 0,
-                children: Vec::new(),
-                parent,
-                ticks: Vec::new(),
-            });
+        for (id, frame) in &trace.frames {
+            let parent = frame.parent.as_ref().map(|parent| numbers.get(parent).copied().ok_or_else(missing));
+            nodes.push(Node::of_name(numbers[id], &frame.name, parent.transpose()?));
         }
-        let mut of_threads: BTreeMap<(&str, &str), Vec<(f64, u64)>> = BTreeMap::new();
+        let mut of_threads: BTreeMap<(&str, &str), Vec<(&event::Sample, f64, u64)>> = BTreeMap::new();
         for (at, sample) in trace.samples.iter().enumerate() {
             let time = sample.ts.ok_or(ReadError::BadTime { event: at })?;
             let Some(frame) = &sample.sf else { continue };
             let frame = *numbers.get(frame).ok_or_else(missing)?;
-            of_threads.entry((&sample.pid, &sample.tid)).or_default().push((time, frame));
+            of_threads.entry((&sample.pid, &sample.tid)).or_default().push((sample, time, frame));
         }
+        let mut weights = Weights::of(&trace.samples);
+        let unused = trace.samples.iter().filter(|sample| sample.weight.is_some()).count();
+        if weights.is_none() && unused > 0 {
+            let all = trace.samples.len();
+            self.report
+                .notes
+                .push(format!("weights are not used, as only {unused} of {all} samples have one"));
+        }
+        let metrics = if weights.is_some() { None } else { Some(self.sampled_metrics()) };
         for ((pid, tid), samples) in of_threads {
             let thread = self.thread(pid, tid);
-            let start = samples.first().map_or(0.0, |&(time, _)| time);
-            let ids: Vec<_> = samples.iter().map(|&(_, frame)| frame).collect();
-            let times = samples.iter().map(|&(time, _)| time - start);
-            let before = std::iter::once(0.0).chain(times.clone());
-            let deltas: Vec<_> = times.clone().zip(before).map(|(time, before)| time - before).collect();
             self.pay(nodes.len())?;
             let mut places = Nodes::add(&mut self.profile, thread, &nodes).map_err(ReadError::Samples)?;
-            for (id, duration) in samples_in_order(&ids, &deltas, 0.0).map_err(ReadError::Samples)? {
-                places.charge(&mut self.profile, id, metrics, duration).map_err(ReadError::Samples)?;
+            self.missing += places.missing;
+            if let Some(weights) = &mut weights {
+                for (sample, _, frame) in samples {
+                    let place = places.find(frame).map_err(ReadError::Samples)?;
+                    weights.charge(&mut self.profile, place, sample)?;
+                }
+            } else if let Some(metrics) = metrics {
+                self.durations(&mut places, &samples, metrics)?;
             }
+        }
+        self.report.notes.extend(
+            weights.map(|weights| name_metrics(&mut self.profile, &weights.events)).unwrap_or_default(),
+        );
+        Ok(())
+    }
+
+    /// Charges what samples without weights last.
+    fn durations(
+        &mut self,
+        places: &mut Nodes,
+        samples: &[(&event::Sample, f64, u64)],
+        metrics: [MetricId; 2],
+    ) -> Result<(), ReadError> {
+        let start = samples.first().map_or(0.0, |&(_, time, _)| time);
+        let ids: Vec<_> = samples.iter().map(|&(_, _, frame)| frame).collect();
+        let times = samples.iter().map(|&(_, time, _)| time - start);
+        let before = std::iter::once(0.0).chain(times.clone());
+        let deltas: Vec<_> = times.zip(before).map(|(time, before)| time - before).collect();
+        for (id, duration) in samples_in_order(&ids, &deltas, 0.0).map_err(ReadError::Samples)? {
+            places.charge(&mut self.profile, id, metrics, duration).map_err(ReadError::Samples)?;
         }
         Ok(())
     }
@@ -284,10 +308,61 @@ impl Reader {
         if self.idle_ns > 0 {
             self.report.notes.push(idle_note(self.idle_ns));
         }
+        self.report.notes.extend(cpuprofile::missing_note(self.missing));
         self.profile.metadata.set_foreign("trace events");
         self.profile.compact_line_costs();
         self.profile.validate().map_err(ReadError::Invalid)?;
         Ok((self.profile, self.report))
+    }
+}
+
+/// The events that were sampled, where samples have weights.
+struct Weights {
+    events: Vec<SampledEvent>,
+    /// Weights with decimals are taken in thousandths.
+    in_thousandths: bool,
+}
+
+impl Weights {
+    /// Nothing if there are samples without a weight.
+    fn of(samples: &[event::Sample]) -> Option<Self> {
+        let placed = || samples.iter().filter(|sample| sample.sf.is_some());
+        let weights: Option<Vec<f64>> = placed().map(|sample| sample.weight).collect();
+        let weights = weights.filter(|weights| !weights.is_empty())?;
+        Some(Self { events: Vec::new(), in_thousandths: weights.iter().any(|weight| weight.fract() != 0.0) })
+    }
+
+    fn charge(
+        &mut self,
+        profile: &mut Profile,
+        place: Option<NodeId>,
+        sample: &event::Sample,
+    ) -> Result<(), ReadError> {
+        let Some(place) = place else { return Ok(()) };
+        let factor = if self.in_thousandths { 1000.0 } else { 1.0 };
+        let weight = sample
+            .weight
+            .map(|weight| nanoseconds(weight, factor).ok_or(ReadError::BadWeight(weight.to_string())));
+        let name = sample.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("weight");
+        let name = if self.in_thousandths { format!("milli{name}") } else { name.to_owned() };
+        let at = self.events.iter().position(|event| event.name == name.as_bytes());
+        let at = match at {
+            Some(at) => at,
+            None if self.events.len() == MOST_EVENTS => return Err(ReadError::TooLarge),
+            None => {
+                self.events.push(SampledEvent::new(profile, name.as_bytes(), Some(0)));
+                self.events.len() - 1
+            }
+        };
+        let weight = weight.transpose()?;
+        if self.events[at].period == Some(0) {
+            self.events[at].period = weight;
+        }
+        for (metric, cost) in self.events[at].weights(profile, weight) {
+            profile.tree.add_self_cost(metric, place, cost);
+        }
+        profile.metadata.losses.samples = profile.metadata.losses.samples.saturating_add(1);
+        Ok(())
     }
 }
 
@@ -324,12 +399,19 @@ impl Recording {
     ) -> Result<(), ReadError> {
         self.start = self.start.or(data.start);
         self.end = data.end.or(self.end);
-        self.deltas.extend(&data.deltas);
-        let Some(part) = &data.profile else { return Ok(()) };
+        let Some(part) = &data.profile else {
+            self.deltas.extend(&data.deltas);
+            return Ok(());
+        };
         self.start = self.start.or(part.start);
         self.end = part.end.or(self.end);
         self.samples.extend(&part.samples);
-        self.deltas.extend(&part.deltas);
+        // Some writers give the times of a part twice, beside its samples and around them.
+        let is_beside = part.deltas.len() == part.samples.len();
+        match is_beside && (!data.deltas.is_empty() && !part.deltas.is_empty()) {
+            true => self.deltas.extend(&part.deltas),
+            false => self.deltas.extend(data.deltas.iter().chain(&part.deltas)),
+        }
         budget.numbers(part.nodes.len(), NODE_COLUMNS).map_err(|_| ReadError::TooLarge)?;
         match &mut self.nodes {
             // Of a recording that began before the trace, later nodes have callers that are not told.

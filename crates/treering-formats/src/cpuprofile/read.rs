@@ -7,11 +7,14 @@ use crate::ReadReport;
 use crate::budget::Budget;
 use crate::cpuprofile::ReadError;
 use crate::cpuprofile::node::{Node, Nodes};
+use crate::cpuprofile::old::{self, Old};
 use crate::json::{self, nanoseconds};
 
 #[derive(Deserialize)]
 struct File {
-    nodes: Vec<Node>,
+    /// Files of before have a `head` instead.
+    #[serde(default)]
+    nodes: Option<Vec<Node>>,
     #[serde(default, rename = "startTime")]
     start: f64,
     #[serde(default, rename = "endTime")]
@@ -40,14 +43,15 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
     const NODE_COLUMNS: usize = 8;
-    let file: File = json::parse(bytes).map_err(ReadError::Json)?;
-    budget.numbers(file.nodes.len(), NODE_COLUMNS).map_err(|_| ReadError::TooLarge)?;
+    let file = parse(bytes, &mut budget)?;
+    let all = file.nodes.as_deref().unwrap_or_default();
+    budget.numbers(all.len(), NODE_COLUMNS).map_err(|_| ReadError::TooLarge)?;
     let mut profile = Profile::new(RecursionRule::Full);
     let mut report = ReadReport::default();
     let run = profile.add_run(Run::default());
     let process = profile.add_process(Process { run, pid: 0, name: String::new() });
     let thread = profile.add_thread(process, 0, "");
-    let mut nodes = Nodes::add(&mut profile, thread, &file.nodes)?;
+    let mut nodes = Nodes::add(&mut profile, thread, all)?;
     let of_other_unit = file.unit.filter(|unit| *unit != Unit::Nanoseconds);
     if let (Some(name), Some(unit)) = (&file.metric, of_other_unit) {
         let metric = profile.add_metric(Metric::exact(name, unit));
@@ -65,15 +69,31 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
             let duration = nanoseconds(file.end - file.start, 1e3).unwrap_or(0);
             profile.runs[run.index()].duration_ns = duration;
         }
-        None => charge_counts(&mut profile, &nodes, &file.nodes, samples)?,
+        None => charge_counts(&mut profile, &nodes, all, samples)?,
     }
-    for node in &file.nodes {
+    for node in all {
         nodes.charge_lines(&mut profile, node, samples)?;
     }
+    report.notes.extend(missing_note(nodes.missing));
     if nodes.idle_ns > 0 {
         report.notes.push(idle_note(nodes.idle_ns));
     }
     finish(profile, report)
+}
+
+/// A file of any version; of old ones, times are taken for those that new ones have.
+fn parse(bytes: &[u8], budget: &mut Budget) -> Result<File, ReadError> {
+    #[derive(Deserialize)]
+    struct Shape {
+        nodes: Option<serde::de::IgnoredAny>,
+        head: Option<serde::de::IgnoredAny>,
+    }
+    let shape: Shape = json::parse(bytes).map_err(ReadError::Json)?;
+    if shape.nodes.is_some() || shape.head.is_none() {
+        return json::parse(bytes).map_err(ReadError::Json);
+    }
+    let Old { nodes, start, end, samples, deltas } = old::read(bytes, budget)?;
+    Ok(File { nodes: Some(nodes), start, end, samples, deltas, metric: None, unit: None })
 }
 
 fn finish(mut profile: Profile, report: ReadReport) -> Result<(Profile, ReadReport), ReadError> {
@@ -93,6 +113,11 @@ fn charge_others(
     check_lengths(file)?;
     let ordered = samples_in_order(&file.samples, &file.deltas, file.end - file.start)?;
     ordered.iter().try_for_each(|&(id, duration)| nodes.charge_time(profile, id, metric, duration / 1000))
+}
+
+/// That nodes are missing.
+pub(crate) fn missing_note(missing: usize) -> Option<String> {
+    (missing > 0).then(|| format!("nodes are named as callees and are not in the file: {missing}"))
 }
 
 /// That idle time costs nothing.
@@ -118,7 +143,7 @@ fn charge_times(
             nodes.charge(profile, id, metrics, duration)?;
         }
     }
-    for node in file.nodes.iter().filter(|_| is_ours) {
+    for node in file.nodes.iter().flatten().filter(|_| is_ours) {
         nodes.charge_samples(profile, node.id, metrics[1], node.hits)?;
     }
     Ok(())

@@ -376,6 +376,9 @@ pub fn fixture(path: &str) -> Vec<u8> {
 
 /// Every fixture.
 pub const FIXTURES: &[&str] = &[
+    "austin/full.mojo",
+    "austin/wall.mojo",
+    "austin/wall.txt",
     "callgrind/instructions.callgrind",
     "callgrind/parts.callgrind",
     "callgrind/plain.callgrind",
@@ -418,6 +421,7 @@ pub const FIXTURES: &[&str] = &[
     "prolog/queens.prolog",
     "pstats/profile.pstats",
     "pstats/shapes.pstats",
+    "pyinstrument/work.json",
     "speedscope/py-spy.speedscope.json",
     "speedscope/pyinstrument.speedscope.json",
     "swi-profile/canonical.txt",

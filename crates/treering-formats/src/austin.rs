@@ -1,0 +1,40 @@
+//! What Austin writes of Python programs: MOJO, its binary format, and text with what it says of itself.
+//!
+//! ```
+//! use treering_formats::austin;
+//!
+//! let text = b"# austin: 3.6.0\n# mode: wall\n\nP1;T1;app.py:main:3;app.py:work:7 500\n# duration: 500\n";
+//! let (profile, _) = austin::read(text)?;
+//! assert_eq!(profile.run_cost(profile.find_metric("time").unwrap()), 500_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod mojo;
+mod read;
+mod text;
+
+use crate::format::Description;
+use crate::gzip::unzip;
+use crate::stacks::declare_stack_error;
+
+pub use read::read;
+pub(crate) use read::read_within;
+
+declare_stack_error!("Why a file of Austin could not be read.");
+
+/// What MOJO begins with.
+const MAGIC: &[u8] = b"MOJ";
+
+/// What the text begins with.
+const HEADER: &[u8] = b"# austin: ";
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("What Austin writes, as MOJO and as text"),
+    begins: |start| {
+        start.starts_with(HEADER) || start.starts_with(MAGIC) && matches!(start.get(3), Some(1..=9))
+    },
+    ..Description::read_only("austin", "files of Austin", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};

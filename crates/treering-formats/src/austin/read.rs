@@ -1,0 +1,121 @@
+//! Reads files of Austin: what both of its formats have in common.
+
+use treering_profile::{FunctionKind, Metric, MetricId, Profile, Unit};
+
+use crate::ReadReport;
+use crate::austin::{MAGIC, ReadError, mojo, text};
+use crate::budget::Budget;
+use crate::stacks::{StackError, Stacks};
+
+/// Reads a file of Austin.
+///
+/// The metrics are those of its mode: `time`, in wall or CPU mode; `memory` allocated and `freed`; all of them and
+/// `cpu time` in full mode, and `samples` always. Threads are told by process and number, lines are call sites.
+///
+/// # Errors
+/// When it is damaged or has no samples.
+pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
+    read_within(bytes, Budget::new(bytes.len()))
+}
+
+/// The same with a limit to the memory that the profile may take.
+pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    let mut reader = Reader::new(budget);
+    match bytes.starts_with(MAGIC) {
+        true => mojo::read(bytes, &mut reader)?,
+        false => text::read(bytes, &mut reader)?,
+    }
+    Ok(reader.finish()?)
+}
+
+/// What a sample says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Amounts {
+    /// Microseconds.
+    pub(super) time: Option<u64>,
+    /// Whether the thread waited, where that is told.
+    pub(super) idle: Option<bool>,
+    /// Bytes; below 0 if more was freed.
+    pub(super) memory: Option<i64>,
+}
+
+pub(super) struct Reader {
+    pub(super) stacks: Stacks,
+    pub(super) report: ReadReport,
+    samples: MetricId,
+    time: Option<MetricId>,
+    cpu: Option<MetricId>,
+    memory: Option<[MetricId; 2]>,
+}
+
+impl Reader {
+    fn new(budget: Budget) -> Self {
+        let mut stacks = Stacks::new(budget);
+        let samples = stacks.profile.add_metric(Metric::exact("samples", Unit::Count));
+        Self { stacks, report: ReadReport::default(), samples, time: None, cpu: None, memory: None }
+    }
+
+    /// What the file says of itself.
+    pub(super) fn metadata(&mut self, key: &str, value: &str) {
+        match key {
+            "austin" => self.stacks.profile.metadata.version = value.to_owned(),
+            "python" | "mode" | "interval" | "sampling" => {
+                let parameters = &mut self.stacks.profile.metadata.parameters;
+                parameters.insert(key.to_owned(), value.to_owned());
+            }
+            "duration" => {
+                let ns = value.parse::<u64>().unwrap_or(0).saturating_mul(1000);
+                let run = self.stacks.run.index();
+                self.stacks.profile.runs[run].duration_ns = ns;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the file says that it is of a mode.
+    pub(super) fn is_mode(&self, mode: &str) -> bool {
+        self.stacks.profile.metadata.parameters.get("mode").is_some_and(|known| known == mode)
+    }
+
+    /// Adds a frame, which may stand for no function of the program.
+    pub(super) fn frame(&mut self, name: &str, file: &str, line: u32) {
+        let kind = if file.is_empty() { FunctionKind::Builtin } else { FunctionKind::Interpreted };
+        self.stacks.frame(name, file, line, kind);
+    }
+
+    /// Ends a sample of a thread.
+    pub(super) fn sample(&mut self, pid: u32, thread: &str, amounts: Amounts) -> Result<(), StackError> {
+        let tid = thread.rsplit(':').next().unwrap_or(thread);
+        let tid = tid.parse().unwrap_or(0);
+        let thread = self.stacks.thread(pid, tid, &format!("thread {thread}"));
+        let mut weights = vec![(self.samples, 1)];
+        let profile = &mut self.stacks.profile;
+        let samples = self.samples;
+        let mut of_time = |name| profile.add_metric(Metric::sampled(name, Unit::Nanoseconds, samples, None));
+        if let Some(time) = amounts.time {
+            let ns = time.checked_mul(1000).ok_or(StackError::TooLarge)?;
+            weights.push((*self.time.get_or_insert_with(|| of_time("time")), ns));
+            if let Some(idle) = amounts.idle {
+                weights
+                    .push((*self.cpu.get_or_insert_with(|| of_time("cpu time")), if idle { 0 } else { ns }));
+            }
+        }
+        if let Some(memory) = amounts.memory {
+            let add = || ["memory", "freed"].map(|name| profile.add_metric(Metric::exact(name, Unit::Bytes)));
+            let [allocated, freed] = *self.memory.get_or_insert_with(add);
+            let metric = if memory < 0 { freed } else { allocated };
+            weights.push((metric, memory.unsigned_abs()));
+        }
+        self.stacks.profile.metadata.losses.samples += 1;
+        self.stacks.add(thread, &weights)
+    }
+
+    fn finish(self) -> Result<(Profile, ReadReport), StackError> {
+        let mut profile = self.stacks.finish("austin")?;
+        if self.memory.is_some() && self.time.is_none() {
+            let name = treering_profile::Metadata::DEFAULT_METRIC.to_owned();
+            profile.metadata.parameters.insert(name, "memory".to_owned());
+        }
+        Ok((profile, self.report))
+    }
+}

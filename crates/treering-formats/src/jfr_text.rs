@@ -1,0 +1,41 @@
+//! What `jfr print` prints of a recording of Java's Flight Recorder: events with stack traces, as text.
+//!
+//! ```
+//! use treering_formats::jfr_text;
+//!
+//! let text = b"jdk.ExecutionSample {\n  startTime = 10:00:00.000\n  sampledThread = \"main\" (javaThreadId = 1)\n\
+//!     \x20 stackTrace = [\n    Main.work(int) line: 12\n    Main.main(String[]) line: 5\n  ]\n}\n\n";
+//! let (profile, _) = jfr_text::read(text)?;
+//! assert_eq!(profile.run_cost(profile.find_metric("samples").unwrap()), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod read;
+
+use crate::format::Description;
+use crate::gzip::unzip;
+use crate::stacks::declare_stack_error;
+
+pub use read::read;
+pub(crate) use read::read_within;
+
+declare_stack_error!("Why the output of jfr print could not be read.");
+
+/// Whether a text that begins like this is what `jfr print` prints.
+fn begins(start: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(&start[..start.len().min(4096)]);
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let name = first.strip_suffix(" {").unwrap_or_default();
+    let is_name = name.contains('.')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_'));
+    is_name && text.contains("\n  startTime = ")
+}
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("What jfr print prints of a recording of Java"),
+    begins,
+    ..Description::read_only("jfr-text", "the output of jfr print", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};

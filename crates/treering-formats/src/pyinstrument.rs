@@ -1,0 +1,32 @@
+//! What pyinstrument writes as JSON (`pyinstrument -r json`): a tree of the functions of a Python program with their times.
+//!
+//! ```
+//! use treering_formats::pyinstrument;
+//!
+//! let text = br#"{"duration":1.5,"sample_count":3,"root_frame":{"function":"main","file_path":"a.py","line_no":4,"time":1.5,
+//!     "children":[{"function":"work","file_path":"a.py","line_no":1,"time":1.0,"children":[]}]}}"#;
+//! let (profile, _) = pyinstrument::read(text)?;
+//! assert_eq!(profile.run_cost(profile.find_metric("time").unwrap()), 1_500_000_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod read;
+
+use crate::Foreign;
+use crate::format::Description;
+use crate::gzip::unzip;
+use crate::stacks::declare_stack_error;
+
+pub use read::read;
+pub(crate) use read::read_within;
+
+declare_stack_error!("Why JSON of pyinstrument could not be read.");
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("What pyinstrument writes as JSON"),
+    sorts: &[Foreign::Pyinstrument],
+    ..Description::read_only("pyinstrument", "JSON of pyinstrument", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};

@@ -1,0 +1,33 @@
+//! What Ruby's stackprof writes as JSON (`stackprof --json`).
+//!
+//! ```
+//! use treering_formats::stackprof;
+//!
+//! let text = br#"{"version":1.2,"mode":"wall","interval":1000,"samples":3,"gc_samples":0,"missed_samples":0,
+//!     "frames":{"1":{"name":"main","file":"a.rb","samples":1,"total_samples":3},
+//!     "2":{"name":"Object#work","file":"a.rb","line":2,"samples":2,"total_samples":2}},"raw":[2,1,2,2,1,1,1]}"#;
+//! let (profile, _) = stackprof::read(text)?;
+//! assert_eq!(profile.run_cost(profile.find_metric("time").unwrap()), 3_000_000);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod read;
+
+use crate::Foreign;
+use crate::format::Description;
+use crate::gzip::unzip;
+use crate::stacks::declare_stack_error;
+
+pub use read::read;
+pub(crate) use read::read_within;
+
+declare_stack_error!("Why JSON of stackprof could not be read.");
+
+/// What the table of formats says of it.
+pub(crate) const DESCRIPTION: Description = Description {
+    import: Some("What Ruby's stackprof writes as JSON"),
+    sorts: &[Foreign::Stackprof],
+    ..Description::read_only("stackprof", "JSON of Ruby's stackprof", |bytes, budget| {
+        Ok(read_within(&unzip(bytes)?, budget)?)
+    })
+};

@@ -1,0 +1,154 @@
+//! Formats whose files are stacks or trees of functions of other languages: pyinstrument, stackprof, `jfr print`, and
+//! `.cpuprofile` of old versions.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{fixture, totals};
+use treering_formats::{Format, cpuprofile, jfr_text, pyinstrument, read_any, stackprof};
+use treering_profile::{Profile, RecursionRule};
+
+/// The own cost of every function that has one.
+fn own(profile: &Profile, metric: &str) -> BTreeMap<String, u64> {
+    let all = totals(profile).into_iter().filter(|((_, known), _)| known == metric);
+    all.map(|((name, _), cost)| (name, cost)).collect()
+}
+
+fn map(entries: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    entries.iter().map(|(name, cost)| ((*name).to_owned(), *cost)).collect()
+}
+
+/// Microseconds as Python's json module adds them up: each time without those of the functions in it.
+#[test]
+fn times_of_pyinstrument_are_those_of_its_tree() {
+    let (format, profile, report) = read_any(&fixture("pyinstrument/work.json")).unwrap();
+    assert_eq!((format, report.is_complete()), (Format::Pyinstrument, true), "{report:?}");
+    let own =
+        own(&profile, "time").into_iter().map(|(name, ns)| (name, ns / 1000)).collect::<BTreeMap<_, _>>();
+    assert_eq!(own, map(&[("leaf", 859_562), ("main", 11_697)]));
+    assert_eq!(profile.run_cost(profile.find_metric("time").unwrap()), 871_259_000);
+    assert_eq!(
+        (profile.runs[0].command.as_slice(), profile.metadata.losses.samples),
+        (&["work.py".to_owned()][..], 63)
+    );
+    // As deep as a program recurses.
+    let depth = 2000;
+    let deep = format!(
+        "{{\"sample_count\":1,\"root_frame\":{}{}}}",
+        "{\"function\":\"f\",\"file_path\":\"a.py\",\"line_no\":1,\"time\":1.0,\"children\":[".repeat(depth),
+        "]}".repeat(depth)
+    );
+    let (profile, _) = pyinstrument::read(deep.as_bytes()).unwrap();
+    assert_eq!(
+        (profile.tree.len(), profile.run_cost(profile.find_metric("time").unwrap())),
+        (depth + 1, 1_000_000_000)
+    );
+}
+
+const STACKPROF: &str = r#"{"version":1.2,"mode":"wall","interval":1000,"samples":6,"gc_samples":1,"missed_samples":2,
+    "frames":{
+    "11":{"name":"<main>","file":"a.rb","line":null,"total_samples":5,"samples":1,"edges":{"12":4},"lines":{"9":[5,1]}},
+    "12":{"name":"Object#work","file":"a.rb","line":2,"total_samples":4,"samples":4,"lines":{"3":[3,3],"4":[1,1]}},
+    "13":{"name":"(garbage collection)","file":"","total_samples":1,"samples":1}}
+    RAW}"#;
+
+#[test]
+fn stackprof_is_read_with_and_without_stacks() {
+    let raw = STACKPROF.replace("RAW", ",\"raw\":[2,11,12,4,1,11,1,1,13,1]");
+    let (format, profile, report) = read_any(raw.as_bytes()).unwrap();
+    assert_eq!((format, report.is_complete()), (Format::Stackprof, true));
+    let expected = map(&[("(garbage collection)", 1), ("<main>", 1), ("Object#work", 4)]);
+    assert_eq!(own(&profile, "samples"), expected);
+    assert_eq!(profile.run_cost(profile.find_metric("time").unwrap()), 6_000_000);
+    assert_eq!((profile.metadata.losses.lost_samples, profile.is_arcs_only()), (2, false));
+    let (_, flat, report) = read_any(STACKPROF.replace("RAW", "").as_bytes()).unwrap();
+    assert!(report.notes[0].starts_with("the file has no stacks"), "{report:?}");
+    assert_eq!((own(&flat, "samples"), flat.is_arcs_only()), (expected, true));
+    let samples = flat.find_metric("samples").unwrap();
+    assert_eq!(flat.arcs[0].total_costs.iter().find(|(metric, _)| *metric == samples).unwrap().1, 4);
+    let of_samples = flat.line_costs.iter().filter(|part| part.metric == samples);
+    let lines: BTreeMap<u32, u64> = of_samples.map(|part| (flat.lines[part.line].line, part.cost)).collect();
+    assert_eq!(lines, [(3, 3), (4, 1), (9, 1)].into());
+    for (cut, at) in [("[2,11,12]", "number 0"), ("[1,11,1,9,11]", "number 3"), ("[1,77,1]", "number 0")] {
+        let text = STACKPROF.replace("RAW", &format!(",\"raw\":{cut}"));
+        assert!(stackprof::read(text.as_bytes()).unwrap_err().to_string().contains(at), "{cut}");
+    }
+    (0..raw.len()).for_each(|end| drop(stackprof::read(&raw.as_bytes()[..end])));
+}
+
+const JFR: &str = "jdk.ExecutionSample {\n  startTime = 10:11:12.131 (2026-11-27)\n  sampledThread = \"main\" (javaThreadId = 1)\n  \
+    state = \"STATE_RUNNABLE\"\n  stackTrace = [\n    Main.work(int) line: 12\n    Main.main(String[]) line: 5\n  ]\n}\n\n\
+    jdk.ExecutionSample {\n  startTime = 10:11:12.151 (2026-11-27)\n  sampledThread = \"pool-1\" (javaThreadId = 22)\n  \
+    stackTrace = [\n    Main$1.run() line: 30\n    java.lang.Thread.run() line: 840\n    ...\n  ]\n}\n\n\
+    jdk.CPULoad {\n  startTime = 10:11:13.000 (2026-11-27)\n  jvmUser = 4.51%\n}\n\n\
+    jdk.ObjectAllocationSample {\n  startTime = 10:11:12.151 (2026-11-27)\n  weight = 1.2 MB\n  \
+    eventThread = \"main\" (javaThreadId = 1)\n  stackTrace = [\n    Main.work(int) line: 13\n  ]\n}\n\n";
+
+#[test]
+fn what_jfr_prints_is_read_by_kind_of_event() {
+    let (format, profile, report) = read_any(JFR.as_bytes()).unwrap();
+    assert_eq!(format, Format::JfrText);
+    assert_eq!(own(&profile, "samples"), map(&[("Main$1.run()", 1), ("Main.work(int)", 1)]));
+    assert_eq!(own(&profile, "jdk.ObjectAllocationSample"), map(&[("Main.work(int)", 1)]));
+    assert_eq!(profile.metadata.losses.truncated_stacks, 1);
+    let notes = report.notes.join("\n");
+    assert!(
+        notes.contains("without a stack trace are not read: 1") && notes.contains("are cut: 1"),
+        "{notes}"
+    );
+    let threads: Vec<_> = profile.threads.iter().map(|thread| (thread.name.as_str(), thread.tid)).collect();
+    assert_eq!(threads, [("main", 1), ("pool-1", 22)]);
+    for end in 0..JFR.len() {
+        let Ok((cut, report)) = jfr_text::read(&JFR.as_bytes()[..end]) else { continue };
+        assert_eq!(cut.validate(), Ok(()));
+        let in_event =
+            !JFR[..end].ends_with("}\n\n") && !JFR[..end].ends_with("}\n") && !JFR[..end].ends_with('}');
+        // A cut within the name of an event has not begun it.
+        assert!(
+            report.unfinished || !in_event || !JFR[..end].rsplit('\n').next().unwrap().ends_with(" {"),
+            "{end}"
+        );
+    }
+}
+
+#[test]
+fn profiles_of_old_versions_of_v8_have_a_head() {
+    let text = r#"{"typeId":"CPU","uid":"1","title":"x","head":{"functionName":"(root)","url":"","lineNumber":0,"id":1,"hitCount":0,
+        "children":[{"functionName":"(idle)","url":"","lineNumber":0,"id":4,"hitCount":1,"children":[]},
+        {"functionName":"hot","url":"a.js","lineNumber":7,"id":2,"hitCount":2,"positionTicks":[{"line":8,"ticks":2}],
+        "children":[{"functionName":"inner","url":"a.js","lineNumber":1,"id":3,"hitCount":1,"children":[]}]}]},
+        "startTime":10,"endTime":10.0005,"samples":[2,3,4,2],"timestamps":[10000000,10000100,10000300,10000400]}"#;
+    let (format, profile, report) = read_any(text.as_bytes()).unwrap();
+    assert_eq!(format, Format::CpuProfile);
+    assert_eq!(own(&profile, "time"), map(&[("hot", 100_000), ("inner", 200_000)]));
+    assert_eq!(own(&profile, "samples"), map(&[("hot", 2), ("inner", 1)]));
+    assert!(report.notes.iter().any(|note| note.contains("(idle), is no cost: 0.100 ms")), "{report:?}");
+    let mut functions = profile.functions.entries().iter();
+    let hot = functions.find(|function| &profile.strings[function.name] == "hot").unwrap();
+    assert_eq!(
+        (hot.line, profile.lines[profile.line_costs[0].line].line, profile.recursion),
+        (7, 8, RecursionRule::Full)
+    );
+    // Without times, at equal intervals.
+    let spread = text.replace(",\"timestamps\":[10000000,10000100,10000300,10000400]", "");
+    let (profile, _) = cpuprofile::read(spread.as_bytes()).unwrap();
+    let all = own(&profile, "time");
+    assert_eq!(all["hot"], 2 * all["inner"]);
+    let depth = 1000;
+    let deep = format!(
+        "{{\"head\":{}{},\"startTime\":0,\"endTime\":1,\"samples\":[{}],\"timestamps\":[5]}}",
+        (1..=depth)
+            .map(|id| format!("{{\"functionName\":\"f\",\"id\":{id},\"children\":["))
+            .collect::<String>(),
+        "]}".repeat(depth),
+        depth
+    );
+    let (profile, _) = cpuprofile::read(deep.as_bytes()).unwrap();
+    assert_eq!(
+        (profile.tree.len(), profile.run_cost(profile.find_metric("samples").unwrap())),
+        (depth + 1, 1)
+    );
+    (0..text.len()).for_each(|end| drop(cpuprofile::read(&text.as_bytes()[..end])));
+}

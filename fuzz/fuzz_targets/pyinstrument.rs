@@ -1,0 +1,11 @@
+//! Reads any bytes as JSON of pyinstrument, which samples Python programs; what is a profile must be valid and be written again.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use treering_formats::{pyinstrument, trg};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok((profile, _)) = pyinstrument::read(bytes) else { return };
+    assert_eq!(profile.validate(), Ok(()));
+    trg::write(&profile, std::io::sink()).expect("a sink takes everything");
+});
