@@ -208,6 +208,9 @@ fn costs_below_0_are_taken_from_those_of_the_same_function() {
     }
 }
 
+/// What is said of files without totals.
+const NO_TOTALS: &str = "the file states no totals, so it is not known whether it is whole";
+
 #[test]
 fn files_of_xdebug_have_another_version_and_units_in_names() {
     let (costs, notes) = read_text(
@@ -215,7 +218,7 @@ fn files_of_xdebug_have_another_version_and_units_in_names() {
          fn=php::define\n27 97 12\n",
     );
     assert_eq!(costs, ["php::define Memory 12", "php::define Time 970"]);
-    assert_eq!(notes, [""; 0]);
+    assert_eq!(notes, [NO_TOTALS]);
     let (profile, _) = callgrind::read(b"events: cpu(ms) space(kB)\nfn=f\n1 2 3\n").unwrap();
     let metrics: Vec<_> = profile.metrics.iter().map(|metric| (metric.name.as_str(), metric.unit)).collect();
     assert_eq!(metrics, [("cpu", Unit::Nanoseconds), ("space", Unit::Bytes)]);
@@ -234,7 +237,7 @@ fn names_that_are_not_defined_stand_for_themselves() {
 fn several_events_of_one_name_are_not_added_up() {
     let (costs, notes) = read_text("events: Ir Ir\nfn=f\n1 2 3\nevents: Ir\n1 4\n");
     assert_eq!(costs, ["f Ir 6", "f Ir 2 3"]);
-    assert_eq!(notes, ["there are several events Ir: the next one is `Ir 2`"]);
+    assert_eq!(notes, ["there are several events Ir: the next one is `Ir 2`", NO_TOTALS]);
 }
 
 #[test]
@@ -274,7 +277,7 @@ fn blank_names_and_kinds_survive() {
 #[test]
 fn a_mark_at_the_start_and_compression_make_no_difference() {
     let text = "\u{feff}version: 1\nevents: Ir\nfn=f\n1 2\n";
-    assert_eq!(read_text(text), (vec!["f Ir 2".to_owned()], Vec::new()));
+    assert_eq!(read_text(text), (vec!["f Ir 2".to_owned()], vec![NO_TOTALS.to_owned()]));
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     std::io::Write::write_all(&mut packed, text.as_bytes()).unwrap();
     let (format, profile, _) = read_any(&packed.finish().unwrap()).unwrap();
@@ -406,4 +409,58 @@ fn any_of_them_is_recognised() {
     for name in FIXTURES.iter().filter(|name| name.starts_with("callgrind/")) {
         assert_eq!(read_any(&fixture(name)).unwrap().0, treering_formats::Format::Callgrind);
     }
+}
+
+/// `caller (file) > callee (file)` of each arc, and how many functions there are.
+fn arcs_by_file(text: &str) -> (Vec<String>, usize) {
+    let (profile, _) = callgrind::read(text.as_bytes()).unwrap();
+    let name = |function| {
+        let function: treering_profile::Function = profile.functions[function];
+        format!("{} ({})", &profile.strings[function.name], &profile.strings[function.file])
+    };
+    let arcs = profile.arcs.iter().map(|arc| format!("{} > {}", name(arc.caller), name(arc.callee)));
+    (arcs.collect(), profile.functions.len() - 1)
+}
+
+#[test]
+fn the_file_of_a_called_function_may_stand_on_either_side_of_its_name() {
+    let called = |first: &str, second: &str| {
+        format!(
+            "events: Ticks\nfi=a.py\nfn=main\n1 10\n{first}\ncalls=3 5\n2 90\n{second}\ncalls=1 7\n2 50\n\
+             fi=b.py\nfn=work\n5 90\nfi=c.py\nfn=more\n7 50\nfi=a.py\nfn=last\n9 1\n"
+        )
+    };
+    let expected = ["main (a.py) > work (b.py)", "main (a.py) > more (c.py)"];
+    for (first, second) in [
+        ("cfn=work\ncfi=b.py", "cfn=more\ncfi=c.py"),
+        ("cfi=b.py\ncfn=work", "cfi=c.py\ncfn=more"),
+        ("cfn=(1) work\ncfl=(7) b.py", "cfl=(8) c.py\ncfn=(2) more"),
+        ("cfn=work\n# comment\ncob=\ncfi=b.py", "cob=\ncfn=more\ncfi=c.py"),
+    ] {
+        assert_eq!(arcs_by_file(&called(first, second)), (expected.map(str::to_owned).into(), 4), "{first}");
+    }
+    // Without a file of its own, it is in that of its caller.
+    let (arcs, _) = arcs_by_file(
+        "events: T\nfl=a.py\nfn=f\n1 1\ncfn=g\ncalls=1 2\n1 5\ncfi=b.py\ncfn=h\ncalls=1 2\n1 5\n",
+    );
+    assert_eq!(arcs, ["f (a.py) > g (a.py)", "f (a.py) > h (b.py)"]);
+}
+
+#[test]
+fn a_file_that_is_cut_short_says_so() {
+    let text = fixture("callgrind/plain.callgrind");
+    let (whole, report) = callgrind::read(&text).unwrap();
+    assert!(!report.unfinished);
+    for end in (1..text.len() - 1).step_by(7) {
+        let Ok((profile, report)) = callgrind::read(&text[..end]) else { continue };
+        let same = totals(&profile) == totals(&whole) && profile.arcs.len() == whole.arcs.len();
+        let is_told = report.notes.iter().any(|note| note.ends_with("it may be cut short"));
+        assert!(report.unfinished || is_told || same, "cut at {end}");
+    }
+    // What other tools write states totals or does not.
+    let notes = |text: &str| callgrind::read(text.as_bytes()).unwrap().1;
+    let unknown = notes("events: Ir\nfn=f\n1 5\n");
+    assert!(!unknown.unfinished && unknown.notes == [NO_TOTALS], "{unknown:?}");
+    assert!(notes("events: Ir\nsummary: 5\nfn=f\n1 5\n").is_complete());
+    assert!(notes("events: Ir\nfn=f\n1 5\ncfn=g\ncalls=1 1\n").unfinished);
 }

@@ -52,7 +52,11 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
         offset += text.len() as u64 + 1;
     }
     let offset = bytes.len() as u64;
-    reader.finish().map_err(|problem| ReadError { line, offset, problem })
+    let cut = !bytes.ends_with(b"\n");
+    let (profile, mut report) = reader.finish().map_err(|problem| ReadError { line, offset, problem })?;
+    // The last line of a whole file ends as the others do.
+    report.unfinished |= cut;
+    Ok((profile, report))
 }
 
 /// A sort of position that cost lines start with.
@@ -82,6 +86,8 @@ struct Current {
     called_object: Option<Option<ModuleId>>,
     called_file: Option<StringId>,
     called_function: Option<FunctionId>,
+    /// Number and text of a called function whose file and object may still follow.
+    called_name: Option<(Option<u64>, Option<String>)>,
     jump_file: Option<StringId>,
     address: u64,
     line: u64,
@@ -109,6 +115,10 @@ struct Reader {
     current_thread: Option<ThreadId>,
     command: String,
     from_treering: bool,
+    /// Whether the writer ends files with what their costs add up to.
+    states_totals: bool,
+    /// Whether there are `fl=` lines.
+    has_function_files: bool,
     /// Whether the file says that the costs of its arcs are estimates of ours. They are made again where they are
     /// wanted, and marked then.
     estimated: bool,
@@ -145,6 +155,8 @@ impl Reader {
             current_thread: None,
             command: String::new(),
             from_treering: false,
+            states_totals: false,
+            has_function_files: false,
             estimated: false,
             stated: Vec::new(),
             part_stated: None,
@@ -157,7 +169,13 @@ impl Reader {
     }
 
     fn line(&mut self, text: &str) -> Result<(), Problem> {
-        match Line::parse(text)? {
+        let line = Line::parse(text)?;
+        let is_of_call =
+            matches!(line, Line::Nothing | Line::Name(Place::CalledFile | Place::CalledObject, _));
+        if !is_of_call {
+            self.resolve_called()?;
+        }
+        match line {
             Line::Nothing => Ok(()),
             Line::Header(key, value) => self.header(key, value),
             Line::Name(place, value) => self.name(place, Name::parse(value)),
@@ -180,6 +198,7 @@ impl Reader {
             "version" if !is_known_version(value) => return Err(Problem::Version(value.to_owned())),
             "creator" => {
                 self.from_treering = value.starts_with("treering");
+                self.states_totals = self.from_treering || value.starts_with("callgrind-");
                 self.profile.metadata.parameters.insert("creator".to_owned(), value.to_owned());
             }
             "cmd" => self.command = value.to_owned(),
@@ -287,11 +306,19 @@ impl Reader {
         match place {
             Place::Object => self.current.object = self.object(name)?,
             Place::FunctionFile => {
+                self.has_function_files = true;
                 let file = self.file(name)?;
                 self.current.function_file = Some(file);
                 self.current.line_file = Some(file);
             }
-            Place::LineFile => self.current.line_file = Some(self.file(name)?),
+            Place::LineFile => {
+                let file = self.file(name)?;
+                self.current.line_file = Some(file);
+                // Some writers have no `fl=` and put this before a function.
+                if !self.has_function_files {
+                    self.current.function_file = Some(file);
+                }
+            }
             Place::Function => {
                 self.current.line_file = self.current.function_file;
                 let file = self.current.function_file;
@@ -300,9 +327,7 @@ impl Reader {
             Place::CalledObject => self.current.called_object = Some(self.object(name)?),
             Place::CalledFile => self.current.called_file = Some(self.file(name)?),
             Place::CalledFunction => {
-                let object = self.current.called_object.take().unwrap_or(self.current.object);
-                let file = self.current.called_file.take().or(self.current.line_file);
-                self.current.called_function = Some(self.function(name, object, file)?);
+                self.current.called_name = Some((name.number, name.text.map(str::to_owned)));
             }
             // Jumps are not kept, but their targets may be where a name is defined.
             Place::JumpFile => self.current.jump_file = Some(self.file(name)?),
@@ -311,6 +336,16 @@ impl Reader {
                 self.function(name, self.current.object, file)?;
             }
         }
+        Ok(())
+    }
+
+    /// The called function, once its file and object are known: they may stand before its name or behind it.
+    fn resolve_called(&mut self) -> Result<(), Problem> {
+        let Some((number, text)) = self.current.called_name.take() else { return Ok(()) };
+        let name = Name { number, text: text.as_deref() };
+        let object = self.current.called_object.take().unwrap_or(self.current.object);
+        let file = self.current.called_file.take().or(self.current.line_file);
+        self.current.called_function = Some(self.function(name, object, file)?);
         Ok(())
     }
 
@@ -479,6 +514,9 @@ impl Reader {
     }
 
     fn finish(mut self) -> Result<(Profile, ReadReport), Problem> {
+        // A call lacks its cost, or the totals are missing.
+        self.report.unfinished = self.pending != Pending::SelfCost || self.states_totals && !self.ended;
+        let is_told = self.report.unfinished || self.ended || self.part_stated.is_some();
         self.end_part();
         if self.threads.is_empty() {
             return Err(if self.events.is_empty() { Problem::NoEvents } else { Problem::Empty });
@@ -489,6 +527,11 @@ impl Reader {
                 "the file uses names that it does not define ({undefined}): such files and modules are unknown, \
                  such functions are called `(number)`"
             ));
+        }
+        if !is_told {
+            self.report
+                .notes
+                .push("the file states no totals, so it is not known whether it is whole".to_owned());
         }
         self.compare_totals();
         self.name_metrics();
