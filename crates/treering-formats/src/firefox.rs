@@ -16,6 +16,7 @@
 //! ```
 
 mod error;
+mod raw;
 mod read;
 mod table;
 mod write;

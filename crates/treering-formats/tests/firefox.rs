@@ -96,6 +96,48 @@ fn what_was_written_comes_back() {
     }
 }
 
+/// As Firefox wrote it before the profiler processed it, with a process of its own for a page.
+const RAW: &str = r#"{"meta":{"version":9,"interval":1,"product":"Firefox"},
+    "libs":[{"name":"firefox","path":"/opt/firefox","start":4096,"end":8192}],"pausedRanges":[],
+    "threads":[{"name":"GeckoMain","tid":3,
+        "samples":{"schema":{"stack":0,"time":1,"rss":3},"data":[[1,0,0],[2,1],[2,2],[3,3],[null,4]]},
+        "markers":{"schema":{"name":0},"data":[]},
+        "stackTable":{"schema":{"prefix":0,"frame":1},"data":[[null,0],[0,1],[1,2],[1,3]]},
+        "frameTable":{"schema":{"location":0,"implementation":1,"optimizations":2,"line":3,"category":4},
+            "data":[[0],[1],[2,null,null,4391,16],[3,4,null,36]]},
+        "stringTable":["(root)","0x1a45","Startup::XRE_Main","frobnicate (chrome://blargh:34)","baseline"]}],
+    "processes":[{"meta":{"version":9},"libs":[],"processes":[],"threads":[{"name":"Content","tid":5,
+        "samples":{"schema":{"stack":0,"time":1},"data":[[0,0]]},
+        "stackTable":{"schema":{"prefix":0,"frame":1},"data":[[null,0]]},
+        "frameTable":{"schema":{"location":0,"line":1},"data":[[0]]},"stringTable":["paint (a.js:7:9)"]}]}]}"#;
+
+#[test]
+fn profiles_that_firefox_itself_wrote_are_read() {
+    let (format, profile, _) = read_any(RAW.as_bytes()).unwrap();
+    assert_eq!(format, Format::Firefox);
+    let mut samples = totals(&profile);
+    samples.retain(|(_, metric), _| metric == "samples");
+    let own: Vec<_> = samples.iter().map(|((name, _), count)| (name.as_str(), *count)).collect();
+    let expected = [("", 1), ("0x1a45", 1), ("Startup::XRE_Main", 2), ("frobnicate", 1), ("paint", 1)];
+    assert_eq!(own, expected);
+    // One sample of 1 ms each.
+    assert_eq!(profile.run_cost(profile.find_metric("time").unwrap()), 6_000_000);
+    let of = |name: &str| {
+        let mut all = profile.functions.entries().iter();
+        *all.find(|function| &profile.strings[function.name] == name).unwrap()
+    };
+    for (name, file, line) in [("frobnicate", "chrome://blargh", 34), ("paint", "a.js", 7)] {
+        let function = of(name);
+        let seen = (&profile.strings[function.file], function.line, function.kind);
+        assert_eq!(seen, (file, line, treering_profile::FunctionKind::Interpreted));
+    }
+    let module = of("0x1a45").module.unwrap();
+    assert_eq!(&profile.strings[profile.modules[module].path], "/opt/firefox");
+    let names: Vec<_> = profile.threads.iter().map(|thread| (thread.name.as_str(), thread.tid)).collect();
+    assert_eq!(names, [("GeckoMain", 3), ("Content", 5)]);
+    (0..RAW.len()).for_each(|length| drop(firefox::read(&RAW.as_bytes()[..length])));
+}
+
 #[test]
 fn damage_is_told_by_thread_and_row() {
     let error = |from: &str, to: &str| firefox::read(OLD.replace(from, to).as_bytes()).unwrap_err();
@@ -111,7 +153,7 @@ fn damage_is_told_by_thread_and_row() {
     assert_eq!(error("\"stackTable\"", "\"x\""), ReadError::MissingTable { thread: 0, table: "stackTable" });
     assert_eq!(error("\"stack\":[2,2,1,null]", "\"stack\":[]"), ReadError::Empty);
     let rows = r#"{"meta":{"version":4},"libs":[],"threads":[{"samples":{"schema":{},"data":[]},"stackTable":{"schema":{"prefix":0},"data":[]}}]}"#;
-    assert_eq!(firefox::read(rows.as_bytes()).unwrap_err(), ReadError::Unprocessed);
+    assert_eq!(firefox::read(rows.as_bytes()).unwrap_err(), ReadError::Empty);
 }
 
 proptest! {

@@ -12,8 +12,6 @@ use crate::JsonError;
 pub enum ReadError {
     /// It is not the JSON that it should be.
     Json(JsonError),
-    /// It is what Firefox itself writes, before the profiler has processed it.
-    Unprocessed,
     /// No thread has samples.
     Empty,
     /// It takes far more memory than any profile of its size does.
@@ -48,15 +46,15 @@ pub enum ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Json(error) => write!(f, "not a processed profile of Firefox, or one that is damaged: {error}"),
-            Self::Unprocessed => f.write_str(
-                "a profile as Firefox itself writes it, not yet processed: open it in the Firefox Profiler and save it there",
-            ),
+            Self::Json(error) => write!(f, "not a profile of Firefox, or one that is damaged: {error}"),
             Self::Empty => f.write_str("no thread has samples"),
             Self::TooLarge => f.write_str("it takes far more memory than a profile of its size"),
             Self::MissingTable { thread, table } => write!(f, "thread {thread} has samples and no {table}"),
             Self::MissingRow { thread, table, row } => {
-                write!(f, "row {row} of the {table} of thread {thread} is missing or not before what refers to it")
+                write!(
+                    f,
+                    "row {row} of the {table} of thread {thread} is missing or not before what refers to it"
+                )
             }
             Self::BadWeight { thread, sample } => {
                 write!(f, "the weight of sample {sample} of thread {thread} is below 0 or too large")

@@ -11,12 +11,12 @@ use treering_profile::{
 
 use crate::ReadReport;
 use crate::budget::Budget;
-use crate::firefox::ReadError;
 use crate::firefox::table::{File, Library, Samples, Tables, Thread};
+use crate::firefox::{ReadError, raw};
 use crate::json::{self, nanoseconds};
 use crate::label::module_kind;
 
-/// Reads a processed profile.
+/// Reads a processed profile, or one as Firefox itself writes it.
 ///
 /// The metrics are what weights are: `samples`, with `time` that is worth the interval for each of them,
 /// `time` of events that were traced, or `bytes`; and `cpu time` where it was measured for samples.
@@ -34,11 +34,8 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
         Ok(file) => file,
         Err(error) => {
             // Tables of Firefox itself are rows, with a schema of their columns.
-            let rows = serde_json::from_slice::<Value>(crate::label::without_mark(bytes)).is_ok_and(|file| {
-                file["meta"]["preprocessedProfileVersion"].is_null()
-                    && file["threads"][0]["stackTable"]["schema"].is_object()
-            });
-            return Err(if rows { ReadError::Unprocessed } else { ReadError::Json(error) });
+            let raw = json::parse::<Value>(bytes).ok().filter(raw::is_raw).ok_or(ReadError::Json(error))?;
+            serde_json::from_value(raw::processed(&raw)).map_err(|error| ReadError::Json(error.into()))?
         }
     };
     let mut reader = Reader::new(&file, budget);
