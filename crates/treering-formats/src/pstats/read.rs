@@ -55,6 +55,8 @@ struct Reader {
     without_times: bool,
     /// How many times were below 0.
     negative: u64,
+    /// How many numbers of calls were below 0.
+    uncounted: u64,
 }
 
 impl Reader {
@@ -62,7 +64,16 @@ impl Reader {
         let mut profile = Profile::new(RecursionRule::Full);
         let time = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
         let thread = profile.add_single_thread("");
-        Self { profile, budget, thread, time, arcs: HashMap::new(), without_times: false, negative: 0 }
+        Self {
+            profile,
+            budget,
+            thread,
+            time,
+            arcs: HashMap::new(),
+            without_times: false,
+            negative: 0,
+            uncounted: 0,
+        }
     }
 
     fn function(&mut self, entry: usize, key: &Value, value: &Value) -> Result<(), ReadError> {
@@ -87,8 +98,7 @@ impl Reader {
                     _ => None,
                 },
                 Value::Integer(calls) => {
-                    let calls = u64::try_from(*calls).ok();
-                    calls.map(|calls| (Numbers { calls, own_ns: 0, total_ns: 0 }, false))
+                    Some((Numbers { calls: self.calls(*calls), own_ns: 0, total_ns: 0 }, false))
                 }
                 _ => None,
             };
@@ -111,8 +121,14 @@ impl Reader {
 
     fn numbers(&mut self, [calls, own, total]: [&Value; 3]) -> Option<Numbers> {
         let Value::Integer(calls) = calls else { return None };
-        let calls = u64::try_from(*calls).ok()?;
+        let calls = self.calls(*calls);
         Some(Numbers { calls, own_ns: self.time(own)?, total_ns: self.time(total)? })
+    }
+
+    /// Calls; those below 0 are not known. Profilers that sample write -1.
+    fn calls(&mut self, calls: i64) -> u64 {
+        self.uncounted += u64::from(calls < 0);
+        u64::try_from(calls).unwrap_or(0)
     }
 
     /// A time in nanoseconds. Differences of clocks may be some below 0; they are taken as 0.
@@ -180,6 +196,9 @@ impl Reader {
                  from calls; cProfile measures them"
                     .to_owned(),
             );
+        }
+        if self.uncounted > 0 {
+            report.notes.push(format!("calls were not counted where they are below 0: {}", self.uncounted));
         }
         if self.negative > 0 {
             report.notes.push(format!("times below 0 are taken as 0: {}", self.negative));
