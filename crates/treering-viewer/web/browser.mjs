@@ -87,8 +87,17 @@ rmSync(scratch, { recursive: true, force: true });
 console.log(failed ? `${failed} failed` : "the pages show what the reports say");
 process.exit(failed ? 1 : 0);
 
+/** A name as pages show it: what cannot be seen is escaped. */
+function asShown(name) {
+  return name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (sign) => ({ "\n": "\\n", "\r": "\\r", "\t": "\\t" })[sign] ?? `\\u{${sign.codePointAt(0).toString(16)}}`);
+}
+
 /** Functions and central lines against the report's, to the unit. */
 async function compare(page, report) {
+  for (const known of report.functions) {
+    known.function = asShown(known.function);
+    for (const arc of [...(known.callers ?? []), ...(known.callees ?? [])]) for (const end of ["caller", "callee"]) if (typeof arc[end] === "string") arc[end] = asShown(arc[end]);
+  }
   const shown = await page.evaluate(() => window.treering.functions());
   const key = (one) => `${one.function}\t${one.module ?? ""}`;
   const byKey = new Map();

@@ -8,7 +8,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { launch, settled } from "./chromium.mjs";
+import { launch, settled, until } from "./chromium.mjs";
 
 const [treering, fixtures, folder] = process.argv.slice(2);
 const scratch = mkdtempSync(join(tmpdir(), "treering-panes-"));
@@ -66,6 +66,11 @@ await unseen();
 await endless();
 await reader();
 await widths();
+await threads();
+await menus();
+await places();
+await picture();
+await phone();
 await browser.close();
 rmSync(scratch, { recursive: true, force: true });
 failures.forEach((failure) => console.error(`FAILED: ${failure}`));
@@ -370,4 +375,141 @@ async function widths() {
   await (await page.$(".central-table [aria-label=callers] button")).click();
   await settled(page);
   check((await inSight()).rows === 60, `all callers are shown when they are asked for: ${JSON.stringify(await inSight())}`);
+}
+
+/** Threads are listed with the costs of the report, and those that are chosen are shown alone. */
+async function threads() {
+  await open(made("threads.trg"));
+  await page.keyboard.press("t");
+  await settled(page);
+  const listed = await texts(".threads ul ul li label");
+  const known = report(made("threads.trg"), "--threads").threads;
+  check(listed.length === known.length && listed.length === 3, `threads are ${listed}; the report has ${JSON.stringify(known)}`);
+  const run = known.reduce((sum, one) => sum + one.total_cost, 0);
+  for (const one of known) check(listed.some((text) => text.startsWith(one.thread) && text.includes(`${((100 * one.total_cost) / run).toFixed(1)} %`)), `${JSON.stringify(one)} in ${listed}`);
+  const boxes = await page.$$(".threads ul ul input");
+  await boxes[listed.findIndex((text) => text.startsWith("worker-2"))].click();
+  await (await page.$(".threads .buttons button")).click();
+  await settled(page);
+  const of = report(made("threads.trg"), "--flat", "--thread", "worker-2").functions;
+  const shown = await page.evaluate(() => window.treering.functions().filter((one) => one.self > 0).map(({ function: name, self, total }) => ({ name, self, total })));
+  for (const one of shown) check(of.some((other) => other.function === one.name && other.self_cost === one.self && other.total_cost === one.total), `${JSON.stringify(one)} of worker-2; the report has ${JSON.stringify(of)}`);
+  check(shown.length === of.filter((one) => one.self_cost > 0).length && shown.length === 2, `functions of worker-2: ${JSON.stringify(shown)}`);
+  check((await texts(".crumb")).length === 1, `a breadcrumb tells of it: ${await texts(".crumb")}`);
+  await show({ steps: [] });
+}
+
+/** The menu of a function, by mouse, finger and keyboard, wherever the function stands. */
+async function menus() {
+  await open(made("threads.trg"));
+  const menu = () => page.$eval(".menu", (one) => one.getAttribute("aria-label")).catch(() => null);
+  const choose = async (label) => {
+    for (const item of await page.$$(".menu button")) if ((await item.evaluate((one) => one.textContent)).startsWith(label)) await item.click();
+    await settled(page);
+  };
+  const places = { overview: [".functions .row[data-fn]", ".central-table .row[data-fn]"], tree: [".tree .row[data-fn]"], graph: [".graph-node"] };
+  for (const [view, selectors] of Object.entries(places)) {
+    await show({ view });
+    for (const selector of selectors) {
+      await (await page.$(selector)).click({ button: "right" });
+      await settled(page);
+      check(/^menu of \w+/.test(await menu()), `a right click on ${selector} opens ${await menu()}`);
+      check(await page.evaluate(() => document.activeElement?.closest(".menu") !== null), "the menu has the focus");
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Escape");
+      await settled(page);
+      check((await menu()) === null, "Escape closes the menu");
+    }
+  }
+  await show({ view: "flame" });
+  const canvas = await (await page.$("canvas")).boundingBox();
+  await page.mouse.click(canvas.x + 20, canvas.y + 10, { button: "right" });
+  await settled(page);
+  check((await menu()) === "menu of main", `in the flame graph: ${await menu()}`);
+  await choose("Copy name");
+  await show({ view: "overview" }, "work");
+  const right = async (name) => {
+    const row = await page.evaluateHandle((name) => [...document.querySelectorAll(".functions .row[data-fn]")].find((row) => row.querySelector(".name").title === name), name);
+    await row.click({ button: "right" });
+    await settled(page);
+  };
+  for (const [label, kind] of [["Focus", "focus"], ["Ignore", "ignore"], ["Hide", "hide"]]) {
+    await right("copy");
+    await choose(label);
+    const { steps, fn } = await page.evaluate(() => window.treering.state());
+    check(steps.length === 1 && steps[0].kind === kind && steps[0].target === "f:copy", `${label} is ${JSON.stringify(steps)}`);
+    check((await page.evaluate((fn) => window.treering.functions()[fn].function, fn)) === "work", `${label} leaves the current function`);
+    await show({ steps: [] });
+  }
+  await page.evaluate(() => { navigator.clipboard.writeText = (text) => ((window.copied = text), Promise.resolve()); });
+  await right("copy");
+  await choose("Copy name");
+  check((await page.evaluate(() => window.copied)) === "copy", `the name is copied: ${await page.evaluate(() => window.copied)}`);
+  await show({ tab: "charts" });
+  await right("copy");
+  await choose("Open source");
+  check(await page.evaluate(() => { const { fn, tab } = window.treering.state(); return tab === "source" && window.treering.functions()[fn].function === "copy"; }), "the source is opened");
+  // The keyboard's menu key has no place of its own: the menu is that of the active row.
+  await page.focus(".functions .scroll");
+  await page.keyboard.press("Home");
+  await settled(page);
+  await page.evaluate(() => document.activeElement.dispatchEvent(new MouseEvent("contextmenu", { bubbles: true, cancelable: true })));
+  await settled(page);
+  const first = await page.evaluate(() => window.treering.functions()[window.treering.rows()[0]].function);
+  check((await menu()) === `menu of ${first}`, `the key opens ${await menu()}`);
+  await page.keyboard.press("Escape");
+  const client = await page.createCDPSession();
+  const row = await (await page.$(".functions .row[data-fn]")).boundingBox();
+  await client.send("Input.dispatchTouchEvent", { type: "touchStart", touchPoints: [{ x: row.x + 200, y: row.y + 10 }] });
+  await until(page, () => document.querySelector(".menu") !== null).catch(() => check(false, "a long press opens the menu"));
+  await client.send("Input.dispatchTouchEvent", { type: "touchEnd", touchPoints: [] });
+  await page.keyboard.press("Escape");
+  await settled(page);
+}
+
+/** Waiting is led back to the program's own functions, and the hottest lines of all functions are listed. */
+async function places() {
+  await open(made("waiting.trg"));
+  await show({}, "futex_wait");
+  const owners = await text(".owners");
+  check(/^from the program’s own locked 75\.0 % light 25\.0 %/.test(owners.replace(/\s+/g, " ")), `futex_wait comes ${owners}`);
+  await show({}, "locked");
+  check((await text(".owners")) === "", "an own function needs none");
+  await open(made("threads.trg"));
+  await show({ tab: "lines" });
+  const lines = (await texts(".hot-line button")).slice(0, 2).map((one) => one.replace(/\s+/g, " "));
+  check(/^60\.0.*demo\.c:9.*work/.test(lines[0]) && /^30\.0.*demo\.c:21.*copy/.test(lines[1]), `the hottest lines are ${lines.join(" and ")}`);
+  await (await page.$$(".hot-line button"))[1].click();
+  await settled(page);
+  check(await page.evaluate(() => window.treering.functions()[window.treering.state().fn].function === "copy"), "a click leads to its function");
+}
+
+/** The picture is SVG as wide as the costs are. */
+async function picture() {
+  await open(made("threads.trg"));
+  await show({ view: "flame", fn: 0 });
+  await page.evaluate(() => { URL.createObjectURL = (blob) => { void blob.text().then((text) => (window.saved = text)); return "blob:none"; }; HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }; });
+  for (const button of await page.$$(".pane-head button")) if ((await button.evaluate((one) => one.textContent)) === "SVG") await button.click();
+  await until(page, () => window.saved !== undefined);
+  const seen = await page.evaluate(() => {
+    const svg = new DOMParser().parseFromString(window.saved, "image/svg+xml");
+    const widths = Object.fromEntries([...svg.querySelectorAll("g")].map((one) => [one.querySelector("title").textContent.split(":")[0], Number(one.querySelector("rect").getAttribute("width"))]));
+    return { broken: svg.querySelector("parsererror") !== null, scripts: svg.querySelectorAll("script").length, widths, as: window.savedAs };
+  });
+  check(!seen.broken && seen.scripts === 0 && seen.as === "flame-graph.svg", JSON.stringify(seen));
+  for (const [name, share] of [["main", 1], ["work", 0.6], ["copy", 0.3], ["idle", 0.1]]) check(Math.abs(seen.widths[name] - (1200 * share - 1)) < 0.6, `${name} is ${seen.widths[name]} wide`);
+}
+
+/** A phone has menus of metric and unit, and losses. */
+async function phone() {
+  await page.setViewport({ width: 390, height: 844 });
+  await open(made("lossy.trg"));
+  const selects = await page.$$eval(".toolbar select", (all) => all.filter((one) => one.offsetParent).map((one) => { const { left, right, height } = one.getBoundingClientRect(); return left >= 0 && right <= 390 && height >= 34; }));
+  check(selects.length >= 2 && selects.every(Boolean), `menus on a phone: ${selects}`);
+  await page.select(".toolbar label:last-of-type select", "natural");
+  await settled(page);
+  check((await page.evaluate(() => window.treering.state().unit)) === "natural", "the unit changes on a phone");
+  check(/samples lost/.test(await text(".lost")), "losses on a phone");
+  check((await page.evaluate(() => document.documentElement.scrollWidth)) <= 390, "nothing is wider than the phone");
+  await page.setViewport({ width: 1440, height: 900 });
 }

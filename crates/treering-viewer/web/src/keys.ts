@@ -1,9 +1,10 @@
 // What the keys do. Letters act only outside of inputs and without Ctrl, Alt and Meta.
 
-import { analysis, go, helpOpen, route, theProfile, VIEWS, type Step } from "./state.ts";
+import { analysis, go, helpOpen, menu, route, theProfile, threadsOpen, VIEWS, type Step } from "./state.ts";
 import { centralLine } from "./ui/central.tsx";
 import { nextHottest } from "./ui/code.tsx";
 import { rows } from "./ui/functions.tsx";
+import { closeMenu } from "./ui/menu.tsx";
 import { openHottest } from "./ui/tree.tsx";
 import { unitsOf } from "./ui/cost.ts";
 import { functionKey, select } from "./state.ts";
@@ -13,15 +14,15 @@ export const KEYS: [string, string][] = [
   ["↑ ↓", "row"], ["Enter", "make current; zoom in the flame graph"], ["[ ]", "first caller, first callee"],
   ["Alt ← Alt →", "back, forward"], ["F6 Shift F6", "next, previous pane"], ["E", "open the hottest path"],
   ["H J", "hottest line, next hottest"], ["← ↑ → ↓", "flame graph: sibling, caller, callee"], ["+ − 0", "flame graph: magnify, fit"],
-  ["Shift ← →", "flame graph: pan"], ["1 – 6", "overview, flame, sandwich, graph, tree, callers tree"], ["S B C", "source, blocks, charts"],
+  ["Shift ← →", "flame graph: pan"], ["1 – 6", "overview, flame, sandwich, graph, tree, callers tree"], ["S W B C", "source, lines of the whole program, blocks, charts"],
   ["M V", "next metric, next unit (Shift: previous)"], ["R", "recursion folded or not"], ["I D ?", "how it was measured, dark or light, keys"],
   ["/ N Shift N", "search, next match, previous match"], ["#", "search the current name"], ["Shift Enter", "the search becomes a filter"],
-  ["F X K L", "focus, ignore, hide, collapse the library"], ["U Shift U", "undo the last transform, all of them"], ["Esc", "leave, clear, close"],
+  ["F X K L", "focus, ignore, hide, collapse the library"], ["T", "threads and processes"], ["Menu", "of the function: right click, or a long press"], ["U Shift U", "undo the last transform, all of them"], ["Esc", "leave, clear, close"],
 ];
 
-/** Adds a transform of the current function. */
-export function addStep(kind: Step["kind"], library = false) {
-  const { fn, steps } = route.peek();
+/** Adds a transform of a function: the current one, where no other is named. */
+export function addStep(kind: Step["kind"], library = false, fn = route.peek().fn) {
+  const { steps } = route.peek();
   if (fn <= 0 || theProfile().head.shape !== "tree") return;
   const module = theProfile().module(fn);
   if (library && !module) return;
@@ -68,6 +69,7 @@ const LETTERS: Record<string, (event: KeyboardEvent) => void> = {
   h: () => nextHottest(true),
   j: () => nextHottest(false),
   s: () => go({ tab: "source" }, true),
+  w: () => go({ tab: "lines" }, true),
   b: () => go({ tab: "blocks" }, true),
   c: () => go({ tab: "charts" }, true),
   m: (event) => {
@@ -79,6 +81,7 @@ const LETTERS: Record<string, (event: KeyboardEvent) => void> = {
   i: () => go({ open: !route.peek().open }, true),
   d: () => go({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" }, true),
   n: (event) => nextMatch(event.shiftKey ? -1 : 1),
+  t: () => (threadsOpen.value = theProfile().head.threads > 1 && theProfile().head.shape === "tree"),
   f: () => addStep("focus"),
   x: () => addStep("ignore"),
   k: () => addStep("hide"),
@@ -98,7 +101,9 @@ export function onKey(event: KeyboardEvent) {
     return;
   }
   if (event.key === "Escape") {
-    if (helpOpen.peek()) helpOpen.value = false;
+    if (menu.peek()) closeMenu();
+    else if (threadsOpen.peek()) threadsOpen.value = false;
+    else if (helpOpen.peek()) helpOpen.value = false;
     else if (route.peek().q) go({ q: "" }, true);
     else if (route.peek().open) go({ open: false }, true);
     return;

@@ -5,7 +5,7 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { Inflater, readSlabs } from "./model/slabs.ts";
 import { Profile, takeBlock, type Head } from "./profile.ts";
-import { analysis, busy, failure, generation, giveWorker, go, helpOpen, notice, PANES, route, start, startWorker, theProfile } from "./state.ts";
+import { analysis, busy, failure, generation, giveWorker, go, helpOpen, notice, PANES, route, start, startWorker, theProfile, threadsOpen } from "./state.ts";
 import { plural } from "./model/numbers.ts";
 import { allVisible } from "./model/visible.ts";
 import { matching } from "./matcher.ts";
@@ -19,7 +19,9 @@ import { GraphPane } from "./ui/graph.tsx";
 import { Header, Logo } from "./ui/header.tsx";
 import { Print } from "./ui/print.tsx";
 import { treesAreThere } from "./ui/trees.ts";
+import { followMenus, FunctionMenu } from "./ui/menu.tsx";
 import { Strip } from "./ui/strip.tsx";
+import { Threads } from "./ui/threads.tsx";
 import { Crumbs, Toolbar, VIEW_NAMES } from "./ui/toolbar.tsx";
 import { TreePane } from "./ui/tree.tsx";
 import { Splitter, widthsOf } from "./ui/splitter.tsx";
@@ -32,6 +34,7 @@ function App() {
     const resize = () => (width.value = innerWidth);
     addEventListener("resize", resize);
     addEventListener("keydown", onKey);
+    followMenus();
     addEventListener("beforeprint", () => (printing.value = true));
     addEventListener("afterprint", () => (printing.value = false));
   }, []);
@@ -48,6 +51,8 @@ function App() {
       </div>
       {phone ? <Phone /> : <Wide />}
       {helpOpen.value && <Help />}
+      {threadsOpen.value && <Threads />}
+      <FunctionMenu />
     </>
   );
 }
@@ -128,7 +133,9 @@ function More() {
     <section class="pane more" aria-label="more">
       <h2>Views</h2>
       {views.map((view) => <button type="button" onClick={() => go({ view, pane: "more" })}>{VIEW_NAMES[view]}</button>)}
+      {theProfile().head.threads > 1 && theProfile().head.shape === "tree" && <button type="button" onClick={() => (threadsOpen.value = true)}>Threads and processes</button>}
       <h2>Code</h2>
+      <button type="button" onClick={() => go({ pane: "source", tab: "lines" })}>Lines of the whole program</button>
       <button type="button" onClick={() => go({ pane: "source", tab: "blocks" })}>Blocks</button>
       <button type="button" onClick={() => go({ pane: "source", tab: "charts" })}>Charts</button>
       <h2>The current function</h2>

@@ -1,22 +1,22 @@
 // What the page shows. All of it is in the URL's hash, so that a link reproduces the picture.
 
 import { batch, computed, effect, signal } from "@preact/signals";
-import { type Analysis, largestFirst, type Side } from "./model/analysis.ts";
+import { type Analysis, largestFirst, type Side, type ThreadCost } from "./model/analysis.ts";
 import type { LineCall, OwnLine } from "./model/lines.ts";
 import type { Merged, MergedOf, Request } from "./model/merged.ts";
 import type { Transform } from "./model/transform.ts";
 import { parseQuery, type Searchable } from "./model/search.ts";
-import { visible } from "./model/visible.ts";
+import { allVisible, visible } from "./model/visible.ts";
 import { findMatches, knownMatches } from "./matcher.ts";
 import { intervalOf, type Measure } from "./model/interval.ts";
 import { Client } from "./client.ts";
 import type { Part } from "./worker.ts";
-import { basename, type Fixed, type Head, type Profile } from "./profile.ts";
+import { basename, CATEGORIES, type Fixed, type Head, type Profile } from "./profile.ts";
 import { callees } from "./requests.ts";
 
 export const VIEWS = ["overview", "flame", "sandwich", "graph", "tree", "callers"] as const;
 export type View = (typeof VIEWS)[number];
-export const TABS = ["source", "blocks", "charts"] as const;
+export const TABS = ["source", "lines", "blocks", "charts"] as const;
 export type Tab = (typeof TABS)[number];
 export const UNITS = ["run", "parent", "natural", "call", "samples"] as const;
 export type CostUnit = (typeof UNITS)[number];
@@ -77,6 +77,9 @@ export const hovered = signal<{ fn: number; text: string } | null>(null);
 /** What a reader asked for and did not get. */
 export const notice = signal<string | null>(null);
 export const helpOpen = signal(false);
+export const threadsOpen = signal(false);
+/** The function that a menu is open for, and where; `back` has the focus again when it closes. */
+export const menu = signal<{ fn: number; x: number; y: number; back: HTMLElement | null } | null>(null);
 
 export function theProfile(): Profile {
   return profile;
@@ -499,6 +502,22 @@ export function askMatched(mask: Uint8Array): Promise<number> {
 
 export function askLines(fn: number, metric: number) {
   return client?.ask<{ now: LineCall[]; base: LineCall[]; own: OwnLine[] | null }>({ op: "lines", metric, fn });
+}
+
+/** What every thread cost in the present metric, in the whole profile. */
+export async function askThreads(): Promise<ThreadCost[]> {
+  return allVisible(await client.ask<ThreadCost[]>({ op: "threads", metric: route.peek().metric }));
+}
+
+/** Which functions of the program itself led to a function, and what its total is in each. */
+export function askOwners(fn: number): Promise<{ fn: number; cost: number }[]> {
+  const own = Uint8Array.from({ length: profile.functions }, (_, at) => (at > 0 && isOwn(at) ? 1 : 0));
+  return client.ask({ op: "owners", metric: route.peek().metric, fn, own });
+}
+
+/** Whether a function is the program's own: its code, a script, or what is inlined from its own files. */
+export function isOwn(fn: number): boolean {
+  return ["own", "script"].includes(CATEGORIES[profile.data.functions.category[fn]]);
 }
 
 export function hasTree(): boolean {

@@ -12,7 +12,9 @@ export type Question =
   | { op: "analyse"; metric: number }
   | { op: "merged"; metric: number; request: Request }
   | { op: "matched"; metric: number; mask: Uint8Array }
-  | { op: "lines"; metric: number; fn: number };
+  | { op: "lines"; metric: number; fn: number }
+  | { op: "threads"; metric: number }
+  | { op: "owners"; metric: number; fn: number; own: Uint8Array };
 
 /** A piece of the payload; they come in the order in which the browser reads the page. */
 export interface Piece {
@@ -51,6 +53,10 @@ async function answer(question: Question): Promise<unknown> {
       return model.merged(question.metric, question.request);
     case "matched":
       return model.matched(question.metric, question.mask);
+    case "threads":
+      return model.threadCosts(question.metric);
+    case "owners":
+      return model.owners(question.metric, question.fn, question.own);
     case "lines":
       return model.lineCalls(question.metric, question.fn);
   }

@@ -58,6 +58,27 @@ fn lossy() -> Profile {
     profile
 }
 
+/// Two functions that wait in the kernel.
+fn waiting() -> Profile {
+    let mut profile = treering_testing::stacks("main;locked 0\n main;light 0");
+    let metric = profile.metrics().next().expect("samples have a metric").0;
+    let name = profile.strings.intern("futex_wait");
+    let function = Function { kind: FunctionKind::Kernel, ..Function::named(name) };
+    let function = profile.functions.intern(function);
+    let nodes: Vec<_> = profile.tree.nodes().collect();
+    for node in nodes {
+        let of = profile.functions[profile.tree.function(node)].name;
+        let cost = match &profile.strings[of] {
+            "locked" => 75,
+            "light" => 25,
+            _ => continue,
+        };
+        let below = profile.tree.child(node, function, None);
+        profile.tree.add_self_cost(metric, below, cost * 1_000_000);
+    }
+    profile
+}
+
 #[test]
 fn panes_say_what_is_true_of_each_profile() {
     let Some(mut command) = driver("panes.mjs") else { return };
@@ -83,6 +104,10 @@ fn panes_say_what_is_true_of_each_profile() {
     file(&session, "endless.folded", &format!("main;{}! 10\nmain;b 3\n", "a".repeat(60)));
     trg(&session, "kinds.trg", &kinds());
     trg(&session, "lossy.trg", &lossy());
+    trg(&session, "waiting.trg", &waiting());
+    let stacks = "@worker-1 main@3;work@9 50\n @worker-2 main@4;copy@21 30\n @worker-2 main@5;work@9 10\n \
+                  @worker-3 main@6;idle@30 10";
+    trg(&session, "threads.trg", &treering_testing::stacks(stacks));
     trg(&session, "zero.trg", &treering_testing::stacks("main;work 0"));
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let shown = command.arg(env!("CARGO_BIN_EXE_treering")).arg(fixtures).arg(session.path("")).output();

@@ -2,7 +2,7 @@
 
 import type { Column } from "./slabs.ts";
 import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally } from "./walk.ts";
-import { NONE, type Recorded, threadOfNodes, type Tree } from "./tree.ts";
+import { NONE, type Recorded, type Thread, threadOfNodes, type Tree } from "./tree.ts";
 import { carry, type Transform, type Transformed, transform } from "./transform.ts";
 import { findCycles } from "./cycles.ts";
 import { callees, callers, links, type Links, type Merged, type MergedOf, type Request } from "./merged.ts";
@@ -54,6 +54,11 @@ export interface Analysis {
   leastDepth: Uint32Array;
   /** Whether totals and arcs are estimates. */
   estimated: boolean;
+}
+
+/** A thread, and what it cost. */
+export interface ThreadCost extends Thread {
+  cost: number;
 }
 
 /** A metric as the worker needs to know it. */
@@ -242,6 +247,39 @@ export class Model {
       }
     }
     return sum;
+  }
+
+  /** What every thread cost in the whole profile, in its order. */
+  threadCosts(metric: number): ThreadCost[] {
+    const { tree, threads, costs } = this.#recorded;
+    const sums = new Float64Array(threads.length);
+    const of = threadOfNodes(tree);
+    const column = costs[metric];
+    if (column) for (let node = 0; node < tree.length; node++) sums[of[node]] += column[node];
+    return threads.map((thread, at) => ({ ...thread, cost: sums[at] }));
+  }
+
+  /**
+   * What a function's total came from in the program's own code: the nearest function above each of its outermost
+   * activations that `own` has, and 0 where there is none. They add up to its total.
+   */
+  owners(metric: number, fn: number, own: Uint8Array): { fn: number; cost: number }[] {
+    const { tree } = this;
+    const sums = this.#sumsOf(metric, "now");
+    const nearest = new Uint32Array(tree.length);
+    const inside = new Uint8Array(tree.length);
+    const found = new Map<number, number>();
+    for (let node = 0; node < tree.length; node++) {
+      const parent = tree.parent[node];
+      if (parent !== NONE) {
+        nearest[node] = parent !== NONE && tree.parent[parent] !== NONE && own[tree.fn[parent]] === 1 ? tree.fn[parent] : nearest[parent];
+        inside[node] = inside[parent];
+      }
+      if (tree.fn[node] !== fn || inside[node] === 1) continue;
+      inside[node] = 1;
+      if (sums[node] !== 0) found.set(nearest[node], (found.get(nearest[node]) ?? 0) + sums[node]);
+    }
+    return [...found].map(([fn, cost]) => ({ fn, cost })).sort((a, b) => b.cost - a.cost || a.fn - b.fn);
   }
 
   /** The calls that the lines of a function made, of the new runs and of those of the base; and what they passed themselves. */

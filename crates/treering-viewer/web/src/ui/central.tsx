@@ -11,6 +11,8 @@ import { analysis, generation, go, measureOf, route, runCost, select, shownMetri
 import { callsText, costColumn, delta, text, type Column } from "./cost.ts";
 import { Bar, DeltaBar, Empty, FunctionName, font, PaneHead, rowId, textWidth, useSize } from "./parts.tsx";
 import { fitting } from "./columns.ts";
+import { ofFunction } from "./menu.tsx";
+import { Owners } from "./owners.tsx";
 import { changeBetween, changeOf, type Change } from "./functions.tsx";
 
 const MOST = 200;
@@ -232,7 +234,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
     <span class="with-tag"><FunctionName fn={row.fn} width={width - used - (row.recursive ? 64 : 0)} />{row.recursive && <span class="tag">recursive</span>}</span>
   );
   const rowOf = (row: LineRow, above: boolean) => (
-    <div class="row" role="row" {...cursor.row(row)} key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
+    <div class="row" role="row" {...cursor.row(row)} {...ofFunction(row.fn)} key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
       <span class="r" role="gridcell">{show(row.self)}</span>
       <span class="r" role="gridcell">{show(children(row))}</span>
       <span class={row.total ? "r" : "r dim"} role="gridcell">{row.total ? mark : ""}{text(share, share.value(row.total))}</span>
@@ -255,7 +257,8 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
         {ports.map((port) => <span class="r" role="columnheader">{port === "exceptions" ? "except." : port}</span>)}
         {bar && <span aria-hidden="true" />}<span role="columnheader">function</span>
       </div>
-      <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}: who asked for it{mark && " (divided by calls, as gprof does)"}</p>
+      <Owners fn={fn} />
+      <p class="group">{line.callers.length === 1 ? "1 caller" : `${grouped(line.callers.reduce((sum, row) => sum + row.left, 0))} callers`}: who asked for it{mark && " (divided by calls, as gprof does)"}</p>
       {rowsOf("callers", line.callers, (row) => rowOf(row, true))}
       <div class="row sum" role="row">
         <span role="gridcell" class="r">{show(above.self)}</span><span role="gridcell" class="r">{show(above.total - above.self)}</span>
@@ -264,7 +267,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
           {line.callersAdd ? "✓ adds up to the function" : inCycle ? `asked for cycle ${inCycle} as a whole` : `✗ the function has ${show(line.total)}`}
         </span>
       </div>
-      <div class="row this" role="row" aria-selected="true">
+      <div class="row this" role="row" {...ofFunction(fn)} aria-selected="true">
         <span role="gridcell" class="r">{text(column, column.value(line.self))}</span><span role="gridcell" class="r">{show(children(line))}</span>
         <span role="gridcell" class="r">{mark}{text(share, line.total / whole)}</span>{counts && <span role="gridcell" class="r">{callsText(line.calls ?? 0)}</span>}
         {ports.length > 0 && portCells(profile.ports(fn))}
@@ -309,7 +312,7 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
     );
   };
   const rowOf = (row: LineRow) => (
-    <div class="row" role="row" {...cursor.row(row)} key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
+    <div class="row" role="row" {...cursor.row(row)} {...ofFunction(row.fn)} key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
       {cells(row.baseTotal, row.total, changeBetween(found.metric, row.base, row.now))}
       <span role="gridcell">{row.fn === -1 ? <More left={row.left} /> : row.fn === 0 ? <i>spontaneous</i> : <FunctionName fn={row.fn} width={width - used} />}</span>
     </div>
@@ -332,7 +335,7 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
       <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}</p>
       {rowsOf("callers", line.callers, rowOf)}
       {sumRow(sum(line.callers, "baseTotal"), sum(line.callers, "total"), line.callersAdd, "callers add up to the function’s total, in both runs")}
-      <div class="row this" role="row" aria-selected="true">{cells(line.baseTotal, line.total, own)}<span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span></div>
+      <div class="row this" role="row" {...ofFunction(fn)} aria-selected="true">{cells(line.baseTotal, line.total, own)}<span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span></div>
       <p class="group">{line.callees.length === 1 ? "1 callee" : `${line.callees.length} callees`} and its own code</p>
       <div class="row" role="row">{cells(line.baseSelf, line.self, changeOf(found, "self", fn))}<span role="gridcell"><i>self</i></span></div>
       {rowsOf("callees", line.callees, rowOf)}

@@ -10,10 +10,12 @@ import { basename, type Block } from "../profile.ts";
 import { analysis, askLines, failure, generation, go, hasTree, route, select, shownMetric, TABS, theProfile, type Tab } from "../state.ts";
 import { costColumn, text } from "./cost.ts";
 import { FunctionName, useSize } from "./parts.tsx";
+import { HotLines } from "./hot_lines.tsx";
+import { ofFunction } from "./menu.tsx";
 import { NoBlocks, NoLines } from "./reasons.tsx";
 import { Charts } from "./charts.tsx";
 
-const NAMES: Record<Tab, string> = { source: "Source", blocks: "Blocks", charts: "Charts" };
+const NAMES: Record<Tab, string> = { source: "Source", lines: "Lines", blocks: "Blocks", charts: "Charts" };
 
 export function CodePane() {
   const { tab } = route.value;
@@ -22,7 +24,7 @@ export function CodePane() {
       <div class="tabs" role="tablist">
         {TABS.map((one) => <button type="button" role="tab" aria-selected={one === tab} onClick={() => go({ tab: one }, true)}>{NAMES[one]}</button>)}
       </div>
-      {tab === "source" ? <SourceTab /> : tab === "blocks" ? <BlocksTab /> : <Charts />}
+      {tab === "source" ? <SourceTab /> : tab === "lines" ? <HotLines /> : tab === "blocks" ? <BlocksTab /> : <Charts />}
     </section>
   );
 }
@@ -303,7 +305,7 @@ function SourceRow({ line, at, text: code, rank, show, whole, width, difference 
         <code class="text" title={code}><Highlighted text={code} /></code>
       </div>
       {line?.calls.map((call) => (
-        <div class="source-row call" onClick={() => select(call.callee)} role="button" tabIndex={-1}>
+        <div class="source-row call" {...ofFunction(call.callee)} onClick={() => select(call.callee)} role="button" tabIndex={-1}>
           <span class="r">{difference ? show(call.base) : ""}</span><span class="r">{show(call.total)}</span>
           <span class="r dim">{difference ? "" : call.calls ? `${grouped(call.calls)}×` : ""}</span><span class="r">→</span>
           <FunctionName fn={call.callee} width={width - 240} mark={false} />

@@ -13,6 +13,8 @@ import { changeBetween } from "./functions.tsx";
 import { callees, callers, detailOf } from "../requests.ts";
 import { loadedTree } from "./trees.ts";
 import { costSentence } from "./strip.tsx";
+import { openMenu } from "./menu.tsx";
+import { saveFlame } from "./picture.ts";
 import { NoTree, NothingToDraw } from "./reasons.tsx";
 
 const ROW = 20;
@@ -295,6 +297,13 @@ export function Flame({ request, upward = false, skipRoot = true, zoomable = tru
       <canvas ref={canvas} tabIndex={0} role="img" aria-label={`${aria}; arrow keys move, Enter zooms`}
         style={{ width: `${size.width}px`, height: `${size.height}px` }}
         onClick={(event) => { const node = find(event); if (node > 0 || (node === 0 && !skipRoot)) { if (!drag.current?.moved && now) { choose(node); select(now.fn[node]); } } }}
+        onContextMenu={(event) => {
+          const node = event.clientX || event.clientY ? find(event) : cursor;
+          if (!now || node < 0 || now.fn[node] <= 0) return;
+          const box = canvas.current!.getBoundingClientRect();
+          openMenu(now.fn[node], event.clientX || box.left + 20, event.clientY || box.top + 20);
+          event.preventDefault();
+        }}
         onDblClick={(event) => { const node = find(event); if (now && zoomable && node >= 0) go({ zoom: pathOf(now, node) }); }}
         onMouseMove={(event) => {
           const held = drag.current;
@@ -406,6 +415,7 @@ export function FlamePane() {
         <Choice small label="direction" value={direction} options={[["callees", "Callees ↓"], ["callers", "Callers ↑"]] as const}
           onChoose={(direction) => go({ direction, zoom: [] })} />
         <ColourChoice />
+        {tree.value && tree.value.length > 1 && <button type="button" class="link" title="save the picture" onClick={() => saveFlame(tree.value!, widthColumn(tree.value!), follow(tree.value!, route.value.zoom))}>SVG</button>}
         {route.value.zoom.length > 0 && <button type="button" class="link" onClick={() => go({ zoom: [] })}>whole <kbd>0</kbd></button>}
       </PaneHead>
       {tree.value && tree.value.length <= 1

@@ -10,6 +10,7 @@ import { analysis, functionInterval, generation, go, interval, matches, measureO
 import { between, callsText, costColumn, delta, text } from "./cost.ts";
 import { Bar, DeltaBar, FunctionName, Kind, PaneHead, rowHeight, Rows, useSize, widest } from "./parts.tsx";
 import { fitting, type Yielding } from "./columns.ts";
+import { ofFunction } from "./menu.tsx";
 import { NoFunctions } from "./reasons.tsx";
 import { functionSentence } from "./strip.tsx";
 
@@ -236,7 +237,7 @@ export function Functions() {
           render={(at) => {
             const one = list[at];
             return (
-              <div class="row" role="row" key={one} aria-label={rowLabel(one)} aria-selected={one === fn} onClick={() => select(one)}>
+              <div class="row" role="row" key={one} {...ofFunction(one)} aria-label={rowLabel(one)} aria-selected={one === fn} onClick={() => select(one)}>
                 {kept.map((column) => column.cell(one))}
                 <span role="gridcell"><FunctionName fn={one} width={size.width - used} /></span>
               </div>
@@ -274,7 +275,7 @@ function Differences({ found, list, width, current, onKey }: { found: Analysis; 
           const change = changeOf(found, "self", one);
           const [base, now] = [found.base!.self[one], found.now.self[one]];
           return (
-            <div class="row" role="row" key={one} aria-label={rowLabel(one)} aria-selected={one === fn} onClick={() => select(one)}>
+            <div class="row" role="row" key={one} {...ofFunction(one)} aria-label={rowLabel(one)} aria-selected={one === fn} onClick={() => select(one)}>
               <span class="r dim" role="gridcell">{base === 0 && found.base!.total[one] === 0 ? "–" : text(baseColumn, baseColumn.value(base))}</span>
               <span class="r" role="gridcell">{now === 0 && found.now.total[one] === 0 ? "–" : text(column, column.value(now))}</span>
               <span class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`} role="gridcell">{delta(column, column.value(change.by), change.sure)}</span>

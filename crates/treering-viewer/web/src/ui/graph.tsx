@@ -10,6 +10,7 @@ import { takeBlock } from "../profile.ts";
 import { analysis, generation, go, route, runCost, select, shownMetric, theProfile } from "../state.ts";
 import { changeFill, inkOn, palette, rampStep } from "./colours.ts";
 import { changeOf } from "./functions.tsx";
+import { ofFunction } from "./menu.tsx";
 import { Empty, font, PaneHead, textWidth } from "./parts.tsx";
 
 const MOST = 60;
@@ -207,7 +208,7 @@ function Drawing({ now }: { now: Layout }) {
           const current = node.fn === route.value.fn;
           const size = sizeOf(node.fn);
           return (
-            <g class="graph-node" role="button" tabIndex={0} aria-label={`${name}, ${numbers}`} onClick={() => select(node.fn)}
+            <g class="graph-node" {...ofFunction(node.fn)} role="button" tabIndex={0} aria-label={`${name}, ${numbers}`} onClick={() => select(node.fn)}
               onKeyDown={(event) => event.key === "Enter" && select(node.fn)}>
               <rect x={node.x - node.width / 2} y={node.y - node.height / 2} width={node.width} height={node.height} rx="2" fill={fill}
                 stroke={current ? colours.accent : colours.ink} stroke-opacity={current ? 1 : 0.35} stroke-width={current ? 2.5 : 1} />

@@ -5,7 +5,7 @@ import { go, route } from "../state.ts";
 /** The widths of the functions, of the source and of the central line, for a window of this width. */
 export function widthsOf(width: number): [number, number, number] {
   const plain: [number, number, number] =
-    width >= 2400 ? [560, 760, 680] : width >= 1900 ? [520, 620, 0] : width >= 1301 ? [490, 400, 0] : [420, 340, 0];
+    width >= 2400 ? [560, 760, 680] : width >= 1900 ? [520, 620, 0] : width >= 1301 ? [490, 400, 0] : [Math.min(420, width * 0.34), Math.min(340, width * 0.28), 0];
   const { sizes } = route.value;
   return plain.map((size, at) => (sizes[at] > 0 ? Math.min(sizes[at], width * 0.6) : size)) as [number, number, number];
 }

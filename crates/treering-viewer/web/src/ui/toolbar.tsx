@@ -1,9 +1,9 @@
 // The toolbar and the breadcrumbs.
 
 import { useRef } from "preact/hooks";
-import { percent } from "../model/numbers.ts";
+import { percent, plural } from "../model/numbers.ts";
 import { visible } from "../model/visible.ts";
-import { analysis, generation, go, matches, route, runCost, searchProblem, theProfile, VIEWS, type Step, type View } from "../state.ts";
+import { analysis, generation, go, matches, route, runCost, searchProblem, theProfile, threadsOpen, VIEWS, type Step, type View } from "../state.ts";
 import { Choice } from "./parts.tsx";
 import { matchedShare } from "./matched.ts";
 import { unitsOf } from "./cost.ts";
@@ -22,7 +22,7 @@ export function Toolbar() {
       <button type="button" class="icon" aria-label="forward" title="forward (Alt →)" onClick={() => history.forward()}>›</button>
       <span class="wide"><Choice label="view" value={now.view} options={VIEWS.map((view) => [view, VIEW_NAMES[view]] as const)} onChoose={(view) => go({ view })} /></span>
       <span class="rule wide" />
-      <label class="wide">metric{" "}
+      <label>metric{" "}
         <select value={String(now.metric)} onChange={(event) => go({ metric: Number(event.currentTarget.value) })}>
           {metrics.map(([metric, at]) => <option value={String(at)}>{metric.name}</option>)}
         </select>
@@ -36,11 +36,14 @@ export function Toolbar() {
           </select>
         </label>
       )}
-      <label class="wide">unit{" "}
+      <label>unit{" "}
         <select value={now.unit} onChange={(event) => go({ unit: event.currentTarget.value as typeof now.unit })}>
           {unitsOf(now.metric).map(([unit, name]) => <option value={unit}>{name}</option>)}
         </select>
       </label>
+      {head.threads > 1 && head.shape === "tree" && (
+        <button type="button" class="link wide" aria-haspopup="dialog" title="threads and processes (T)" onClick={() => (threadsOpen.value = true)}>{plural(head.threads, "thread")}</button>
+      )}
       <span class="space" />
       <Search />
     </div>
@@ -78,7 +81,7 @@ function Search() {
 function stepName(step: Step): string {
   const text = visible(step.target.slice(2), "\t");
   const target = step.target.startsWith("m:") ? text.slice(text.lastIndexOf("/") + 1) : text.split("\t")[0];
-  return { focus: "focus", ignore: "ignore", hide: "hide", threads: "threads" }[step.kind] + (step.kind === "threads" ? ` ${target}` : ` ${target}`);
+  return `${step.kind} ${target.length > 60 ? `${target.slice(0, 60)}…` : target}`;
 }
 
 export function Crumbs() {

@@ -9,6 +9,7 @@ import { hasTree, hovered, interval, nodeMeasure, route, runCost, select, thePro
 import { between, costColumn, delta, text } from "./cost.ts";
 import { Bar, DeltaBar, FunctionName, PaneHead, rowHeight, Rows, useSize, widest } from "./parts.tsx";
 import { changeBetween } from "./functions.tsx";
+import { ofFunction } from "./menu.tsx";
 import { NoTree, NothingToDraw } from "./reasons.tsx";
 import { costSentence } from "./strip.tsx";
 import { callees, callers } from "../requests.ts";
@@ -139,7 +140,7 @@ export function TreePane({ inverted }: { inverted: boolean }) {
             const indent = Math.min(depth * (narrow ? 8 : 16), Math.max(0, size.width - used) * (narrow ? 0.25 : 0.5));
             const change = difference ? changeBetween(metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node)) : null;
             return (
-              <div class={`row ${hottest.has(node) ? "hot" : ""}`} role="row" key={node} aria-label={`${theProfile().fullName(tree.fn[node])}, ${costSentence(tree, node)}`} aria-level={depth + 1}
+              <div class={`row ${hottest.has(node) ? "hot" : ""}`} role="row" key={node} {...ofFunction(tree.fn[node])} aria-label={`${theProfile().fullName(tree.fn[node])}, ${costSentence(tree, node)}`} aria-level={depth + 1}
                 aria-expanded={has ? nodes.has(node) : undefined} aria-selected={tree.fn[node] === fn} data-cursor={node === cursor ? "" : undefined}
                 onClick={() => { open.value = { ...open.value, cursor: node }; select(tree.fn[node]); }}
                 onMouseMove={() => (hovered.value = { fn: tree.fn[node], text: costSentence(tree, node) })} onMouseLeave={() => (hovered.value = null)}>
