@@ -85,6 +85,15 @@ fn arcs_of_the_module_profile_have_calls_only() {
 }
 
 #[test]
+fn calls_below_0_are_not_known() {
+    let (profile, report) = pstats::read(&fixture("pstats/sampled.pstats")).unwrap();
+    assert_eq!(report.notes, ["calls were not counted where they are below 0: 3"]);
+    assert_eq!(profile.run_cost(profile.find_metric("time").unwrap()), 1_000_000_000);
+    let of_work = profile.arcs.iter().find(|arc| arc.caller != Profile::ROOT).unwrap();
+    assert_eq!((of_work.calls, of_work.total_costs[0].1), (0, 1_000_000_000));
+}
+
+#[test]
 fn what_is_no_dump_is_refused_with_a_position() {
     let error = |bytes: &[u8]| pstats::read(bytes).unwrap_err();
     assert_eq!(error(b"{0"), ReadError::Empty);

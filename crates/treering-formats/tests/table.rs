@@ -51,3 +51,55 @@ fn what_is_offered_for_export_can_be_written() {
         assert!(format.import_help().is_some() || format.is_own(), "{format}");
     }
 }
+
+/// What is wide in use and not read is named, with what to do.
+#[test]
+fn files_that_are_not_read_are_named_with_what_to_do() {
+    let mut etl = vec![0; 0x60];
+    etl[..4].copy_from_slice(&0x1_0000_u32.to_le_bytes());
+    etl[0x48..0x4c].copy_from_slice(&[2, 0, 2, 0xc0]);
+    let perfetto = [b"\x0a\x04\x40\x01\x50\x02".as_slice(), b"\x0a\x02\x50\x01"].concat();
+    for (bytes, name, advice) in [
+        (&b"memray\0\x0b"[..], "a recording of memray", "stacks.folded"),
+        (b"v 10400 2\nX ./a\nI 1000\n", "a file of heaptrack", "heaptrack_print -f FILE"),
+        (b"FLR\0\0\x02", "Flight Recorder", "jfr print --stack-depth 512"),
+        (b"Nettrace\x14\0", "nettrace", "dotnet-trace convert"),
+        (&etl, "(ETL)", "Speedscope"),
+        (&perfetto, "Perfetto", "traceconv json"),
+        (b"tr\xfdP\x01", "Tracy", "tracy-csvexport"),
+        (b"v8-version,12,4,0\n", "node --prof", "--cpu-prof"),
+        (b"NYTProf 5 0\n", "NYTProf", "nytprofcg"),
+        (b"\x04\x08{\x0d:", "stackprof", "--json"),
+        (b"rbspy02\n{", "rbspy", "-f collapsed"),
+        (b"Measure Mode: wall_time\nThread ID: 1\n", "ruby-prof", "call_tree"),
+        (b"/* CTF 1.8 */\n", "LTTng", "babeltrace2"),
+        (b"\x17\x08\x44tracing", "trace-cmd", "perf"),
+        (b"# tracer: function\n#\n", "ftrace", "perf"),
+        (b"Analysis of sampling a (pid 7) every 1 millisecond\nCall graph:\n", "macOS", "stackcollapse-sample.awk"),
+        (b"@[\n    f+1\n]: 12\n", "bpftrace", "stackcollapse-bpftrace.pl"),
+        (b"    libc.so.1`read+0x15\n    a`main+0x2\n   12\n", "dtrace", "stackcollapse.pl"),
+        (b"File: a\nType: cpu\nShowing nodes accounting for 1s\n      flat  flat%   sum%        cum   cum%\n", "pprof", "-proto"),
+        (b"        12 function calls in 0.1 seconds\n\n   ncalls  tottime\n", "pstats", "cProfile -o"),
+        (b"sample.interval=20000\n\"f\" \"g\"\n", "Rprof", "write_pprof"),
+        (b"\tMon Jan 1 Time and Allocation Profiling Report  (Final)\n", "GHC", "ghc-prof-flamegraph"),
+        (b"desc: --x\ncmd: a\ntime_unit: i\n", "Massif", "ms_print"),
+        (b"{\"dhatFileVersion\":2}", "DHAT", "dh_view.html"),
+    ] {
+        let foreign = treering_formats::detect_foreign(bytes).unwrap_or_else(|| panic!("{}", bytes.escape_ascii()));
+        assert!(foreign.to_string().contains(name), "{foreign}, not {name}");
+        let told = foreign.advice("FILE").unwrap_or_default();
+        assert!(told.contains(advice), "{foreign}: {told}");
+        assert!(treering_formats::read_any(bytes).is_err(), "{foreign}");
+    }
+    for (file, name) in [
+        ("a.trace/", "Instruments"),
+        ("/x/run.nsys-rep", "Nsight"),
+        ("a.dtp", "dotTrace"),
+        ("r001hs.vtune", "VTune"),
+        ("test.1.er", "gprofng"),
+        ("mon.out", "prof"),
+    ] {
+        let foreign = treering_formats::Foreign::by_file_name(file).unwrap();
+        assert!(foreign.to_string().contains(name), "{file}: {foreign}");
+    }
+}

@@ -420,6 +420,7 @@ pub const FIXTURES: &[&str] = &[
     "pprof/dup-type.pb.gz",
     "prolog/queens.prolog",
     "pstats/profile.pstats",
+    "pstats/sampled.pstats",
     "pstats/shapes.pstats",
     "pyinstrument/work.json",
     "speedscope/py-spy.speedscope.json",
