@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use treering_analysis::{function_name, limit_arcs};
+use treering_analysis::{function_name, limit_arcs, tell_builds_apart};
 use treering_formats::{
     Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, gperftools, otlp, perf_script, pprof,
     read_any, read_as, swi_profile, trg,
@@ -116,6 +116,7 @@ pub fn open_profiles(paths: &[PathBuf]) -> Result<Vec<Opened>, Failure> {
 pub fn open(path: &Path, format: Option<Format>, program: Option<&Path>) -> Result<Opened, Failure> {
     let mut opened = open_without_lines(path, format, program)?;
     add_lines(&mut opened.profile);
+    tell_builds_apart(&mut opened.profile);
     Ok(opened)
 }
 

@@ -3,6 +3,8 @@
 use std::process::Command;
 
 use serde_json::Value;
+use treering_formats::trg;
+use treering_profile::{Frame, Function, Metric, Module, ModuleKind, Profile, RecursionRule, Unit};
 use treering_testing::programs::{KNOWN_SHARES, RECURSION};
 
 use crate::session::{Session, program, words};
@@ -145,4 +147,50 @@ fn profiles_of_different_programs_and_builds_are_not_joined() {
     assert!(session.run(&["count", "-q", "-o", "counted.trg", "--", "./built"]).status.success());
     let error = join("counted.trg", "sampled.trg");
     assert!(error.contains("different builds of built"), "{error}");
+}
+
+/// A profile of a program of the build, whose `spin` costs as much as is said.
+fn build_of(build_id: &[u8], cost: u64) -> Vec<u8> {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let metric = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+    let thread = profile.add_single_thread("w");
+    let path = profile.strings.intern("/tmp/w");
+    let module =
+        Some(profile.modules.intern(Module { path, build_id: build_id.into(), kind: ModuleKind::Elf }));
+    let frames: Vec<Frame> = ["main", "spin"]
+        .map(|name| {
+            let function = Function { module, ..Function::named(profile.strings.intern(name)) };
+            Frame::new(profile.functions.intern(function))
+        })
+        .into();
+    profile.add_stack(thread, &frames, None, &[(metric, cost)]);
+    let mut file = Vec::new();
+    trg::write(&profile, &mut file).expect("a vector takes everything");
+    file
+}
+
+#[test]
+fn two_builds_of_one_program_have_the_same_names_everywhere() {
+    let session = Session::new();
+    for (file, build, cost) in [("a.trg", 0x1f, 5000), ("b.trg", 0xe2, 3000)] {
+        std::fs::write(session.path(file), build_of(&[build; 20], cost)).expect("it can be written");
+    }
+    session.output(&["merge", "a.trg", "b.trg", "-o", "treering.trg"]);
+    let names = ["spin (build 1f1f1f1f)", "spin (build e2e2e2e2)"];
+    let flat = session.flat(&[]);
+    assert_eq!(names.map(|name| flat.cost(name).own), [5000.0, 3000.0]);
+    let text = session.output(&["report"]);
+    let folded = session.output(&["export", "treering.trg", "--to", "folded"]);
+    for name in names {
+        assert!(text.contains(name) && folded.contains(name), "{text}{folded}");
+    }
+    assert!(!text.contains("#2"), "{text}");
+    for format in ["pprof", "callgrind", "speedscope", "firefox"] {
+        session.output(&["export", "treering.trg", "--to", format, "-o", "out", "--force"]);
+        session.output(&["import", "out", "-o", "back.trg", "--force"]);
+        let back = session.flat(&["back.trg"]);
+        assert_eq!(names.map(|name| back.cost(name).own), [5000.0, 3000.0], "{format}");
+    }
+    // One build alone keeps its names.
+    assert_eq!(session.flat(&["a.trg"]).cost("spin").own, 5000.0);
 }
