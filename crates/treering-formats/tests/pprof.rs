@@ -13,7 +13,7 @@ use expect_test::expect;
 use proptest::prelude::*;
 use treering_formats::pprof::{self, ReadError};
 use treering_formats::{Format, GzipError, read_any};
-use treering_profile::{FunctionKind, Metadata, MetricId, Profile, Unit};
+use treering_profile::{Function, FunctionKind, Metadata, Metric, MetricId, Profile, RecursionRule, Unit};
 use treering_testing::synthetic::{Shape, synthetic};
 
 fn written(profile: &Profile) -> Vec<u8> {
@@ -449,4 +449,38 @@ fn samples_are_chosen_by_their_labels() {
     let error = read(&[("work", "c")]).unwrap_err().to_string();
     assert_eq!(error, "no sample has the label work=c; there are: n=3; work=a, b");
     assert!(read(&[("work", "a"), ("n", "3")]).is_err());
+}
+
+#[test]
+fn sums_that_a_file_cannot_hold_are_in_a_larger_unit() {
+    for (unit, factor, name, said) in [
+        (Unit::Nanoseconds, 1000, "huge", "microseconds"),
+        (Unit::Bytes, 1024, "huge", "kilobytes"),
+        (Unit::Count, 1000, "huge (thousands)", "thousands"),
+    ] {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let metric = profile.add_metric(Metric::exact("huge", unit));
+        let thread = profile.add_single_thread("");
+        for (name, cost) in [("a", i64::MAX as u64 - 5), ("b", 4_000_000_000)] {
+            let name = profile.strings.intern(name);
+            let function = profile.functions.intern(Function::named(name));
+            profile.add_stack(thread, &[treering_profile::Frame::new(function)], None, &[(metric, cost)]);
+        }
+        let mut files = [Vec::new(), Vec::new()];
+        for (file, dropped) in [
+            (0, pprof::write(&profile, &mut files[0]).unwrap()),
+            (1, treering_formats::otlp::write(&profile, &mut files[1]).unwrap()),
+        ] {
+            assert!(
+                dropped.notes.iter().any(|note| note.contains("2^63 - 1") && note.ends_with(said)),
+                "{file} {dropped:?}"
+            );
+        }
+        for file in &files {
+            let (_, read, _) = treering_formats::read_any(file).unwrap();
+            let back = read.find_metric(name).unwrap();
+            let cost = read.run_cost(back) * if unit == Unit::Count { factor } else { 1 };
+            assert!(cost.abs_diff(profile.run_cost(metric)) <= 2 * factor, "{cost}");
+        }
+    }
 }

@@ -34,6 +34,10 @@ impl Metadata {
     /// state it.
     pub const DEFAULT_METRIC: &str = "default metric";
 
+    /// The parameter that says whether the cost of measuring was taken out of the costs, for files of formats that
+    /// state no such cost.
+    pub const MEASURING: &str = "cost of measuring";
+
     /// States that another tool collected the profile, whose files do not say what it lost.
     pub fn set_foreign(&mut self, collector: impl Into<String>) {
         self.collector = collector.into();

@@ -5,7 +5,7 @@ mod instructions;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
-use treering_profile::{Arc, FunctionId, FunctionKind, LineId, Metric, Profile, StringId, Unit};
+use treering_profile::{Arc, FunctionId, FunctionKind, LineId, Metadata, Metric, Profile, StringId, Unit};
 
 use crate::Dropped;
 use crate::callgrind::arc::arcs;
@@ -210,6 +210,9 @@ impl<W: Write> Writer<'_, W> {
         }
         if let Some(run) = self.profile.runs.first().filter(|run| !run.command.is_empty()) {
             writeln!(self.output, "cmd: {}", one_line(&run.command.join(" ")))?;
+        }
+        if let Some(measuring) = self.profile.metadata.parameters.get(Metadata::MEASURING) {
+            writeln!(self.output, "desc: {}: {}", Metadata::MEASURING, one_line(measuring))?;
         }
         let positions = if by_instruction { "instr line" } else { "line" };
         writeln!(self.output, "part: 1\n")?;

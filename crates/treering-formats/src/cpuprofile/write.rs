@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use treering_profile::{FunctionId, FunctionKind, MetricId, Profile, Unit};
+use treering_profile::{FunctionId, FunctionKind, Metadata, MetricId, Profile, Unit};
 
 use crate::cpuprofile::node::ANONYMOUS;
 use crate::json::write_text;
@@ -95,7 +95,12 @@ impl Merged {
         write!(output, "{{\"exporter\":\"{EXPORTER}{version}\",\"metric\":")?;
         write_text(output, &profile.metrics[metric.index()].name)?;
         let unit = unit::name(profile.metrics[metric.index()].unit);
-        write!(output, ",\"unit\":\"{unit}\",\n\"nodes\":[")?;
+        write!(output, ",\"unit\":\"{unit}\"")?;
+        if let Some(measuring) = profile.metadata.parameters.get(Metadata::MEASURING) {
+            output.write_all(b",\"costOfMeasuring\":")?;
+            write_text(output, measuring)?;
+        }
+        output.write_all(b",\n\"nodes\":[")?;
         for (at, node) in self.nodes.iter().enumerate() {
             output.write_all(if at == 0 { b"\n" } else { b",\n" })?;
             write_node(profile, at, node, output)?;

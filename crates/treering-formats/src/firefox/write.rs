@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use treering_profile::{
-    FunctionId, FunctionKind, MetricId, ModuleId, NodeId, Profile, StringId, ThreadId, Unit,
+    FunctionId, FunctionKind, Metadata, MetricId, ModuleId, NodeId, Profile, StringId, ThreadId, Unit,
 };
 
 use crate::Dropped;
@@ -28,7 +28,7 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
     let command = profile.runs.first().map(|run| run.command.join(" ")).unwrap_or_default();
     let start_ms = profile.runs.first().map_or(0, |run| run.start_unix_ns / 1_000_000);
     let product = if command.is_empty() { "treering" } else { &command };
-    let meta = json!({
+    let mut meta = json!({
         "exporter": format!("{EXPORTER}{}", env!("CARGO_PKG_VERSION")),
         "treering": of.name, "interval": 1.0, "startTime": start_ms, "processType": 0, "product": product,
         "stackwalk": 1, "debug": false, "version": 24, "preprocessedProfileVersion": VERSION,
@@ -38,6 +38,10 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
         "extensions": { "baseURL": [], "id": [], "length": 0, "name": [] },
         "categories": [{ "name": "Other", "color": "grey", "subcategories": ["Other"] }],
     });
+    if let Some(measuring) = profile.metadata.parameters.get(Metadata::MEASURING) {
+        let entry = json!({ "label": "Cost of measuring", "format": "string", "value": measuring });
+        meta["extra"] = json!([{ "label": "Costs", "entries": [entry] }]);
+    }
     write!(output, "{{\"meta\":{meta},\n\"libs\":{},\n\"threads\":[", libraries(profile))?;
     let threads = profile.node_threads();
     for at in 0..profile.threads.len() {

@@ -24,13 +24,19 @@ pub fn write(profile: &model::Profile, mut output: impl Write) -> io::Result<Dro
     let message = pprof::Profile::decode(&*bytes).map_err(io::Error::other)?;
     dropped.note_if(!message.comment.is_empty(), "the command, and which version wrote the profile");
     dropped.note_if(message.sample_type.len() > 1, "which metric is shown first");
-    output.write_all(&Builder::of(&message).data().encode_to_vec())?;
+    let mut builder = Builder::of(&message);
+    builder.measuring = profile.metadata.parameters.get(model::Metadata::MEASURING).map(String::as_str);
+    output.write_all(&builder.data().encode_to_vec())?;
     output.flush()?;
     Ok(dropped)
 }
 
+/// The attribute that says whether the cost of measuring was taken out of the costs.
+const MEASURING: &str = "treering.cost_of_measuring";
+
 struct Builder<'a> {
     from: &'a pprof::Profile,
+    measuring: Option<&'a str>,
     dictionary: Dictionary,
     strings: HashMap<Vec<u8>, i32>,
     attributes: HashMap<(i64, i64, i64), i32>,
@@ -58,6 +64,7 @@ impl<'a> Builder<'a> {
         };
         let mut builder = Self {
             from,
+            measuring: None,
             dictionary,
             strings: HashMap::new(),
             attributes: HashMap::new(),
@@ -179,8 +186,25 @@ impl<'a> Builder<'a> {
             period_type: of_period.map(|period| self.value_type(&period)),
             period: if of_period.is_some() { from.period } else { 0 },
             profile_id: id(from.time_nanos, at),
-            attribute_indices: Vec::new(),
+            attribute_indices: self.measuring_attribute(),
         }
+    }
+
+    fn measuring_attribute(&mut self) -> Vec<i32> {
+        let Some(measuring) = self.measuring else { return Vec::new() };
+        let key_strindex = self.text(MEASURING.as_bytes());
+        let of = (-2, 0, 0);
+        let at = match self.attributes.get(&of) {
+            Some(&known) => known,
+            None => {
+                let value = AnyValue { string_value: Some(measuring.to_owned()), ..AnyValue::default() };
+                let at = index(self.dictionary.attribute_table.len());
+                self.dictionary.attribute_table.push(Attribute { key_strindex, value: Some(value) });
+                self.attributes.insert(of, at);
+                at
+            }
+        };
+        vec![at]
     }
 
     fn sample(&mut self, sample: &'a pprof::Sample, value: i64) -> Sample {

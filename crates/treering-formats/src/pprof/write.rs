@@ -37,6 +37,12 @@ pub(crate) fn write_plain(profile: &Profile, output: impl Write) -> io::Result<D
     let mut dropped = dropped(profile);
     let costs = costs_only(profile);
     let mut writer = Writer::new(&costs, output);
+    for (scale, metric) in writer.scales.iter().zip(&costs.metrics).filter(|(scale, _)| scale.divisor > 1) {
+        dropped.note(format!(
+            "digits of {}, which adds up to more than the 2^63 - 1 that can be written: it is in {}",
+            metric.name, scale.shown
+        ));
+    }
     writer.all()?;
     let shared = writer.names.values().map(|modules| modules.len() - 1).sum();
     dropped.note_shared(shared, "name and file");
@@ -87,8 +93,43 @@ pub(crate) const FLAT: &str = "flat: there are no stacks, so cumulative values a
 /// A frame of a location: its function, and the line that runs in it.
 type Place = (FunctionId, Option<LineId>);
 
+/// In what a metric is written.
+struct Scale {
+    /// What costs are divided by.
+    divisor: u64,
+    /// The unit of values in the file.
+    unit: &'static str,
+    /// What is added to the name of the metric.
+    suffix: &'static str,
+    /// What a person calls it.
+    shown: &'static str,
+}
+
+impl Scale {
+    /// One in which the sum of all values can be held by readers.
+    fn of(profile: &Profile, metric: MetricId) -> Self {
+        let of = profile.metrics[metric.index()].unit;
+        let costs = profile.tree.self_costs(metric).iter();
+        let sum: u128 = costs.map(|&cost| u128::from(cost)).sum();
+        let (divisor, unit, suffix, shown) = match of {
+            _ if sum <= i64::MAX as u128 => (1, unit::name(of), "", ""),
+            treering_profile::Unit::Nanoseconds => (1000, "microseconds", "", "microseconds"),
+            treering_profile::Unit::Bytes => (1024, "kilobytes", "", "kilobytes"),
+            _ => (1000, unit::name(of), " (thousands)", "thousands"),
+        };
+        Self { divisor, unit, suffix, shown }
+    }
+
+    fn value(&self, cost: u64) -> i64 {
+        let rest = cost % self.divisor;
+        to_signed(cost / self.divisor + u64::from(rest * 2 >= self.divisor && self.divisor > 1))
+    }
+}
+
 struct Writer<'a, W> {
     profile: &'a Profile,
+    /// By metric.
+    scales: Vec<Scale>,
     /// Samples are written at once: those of a deep tree would take a lot of memory.
     output: W,
     /// What comes after the samples.
@@ -110,6 +151,7 @@ impl<'a, W: Write> Writer<'a, W> {
     fn new(profile: &'a Profile, output: W) -> Self {
         let mut writer = Self {
             profile,
+            scales: profile.metrics().map(|(metric, _)| Scale::of(profile, metric)).collect(),
             output,
             message: message::Profile::default(),
             strings: HashMap::new(),
@@ -146,10 +188,11 @@ impl<'a, W: Write> Writer<'a, W> {
 
     /// Counts of samples come first, as Go writes them; viewers show the default type first.
     fn types(&mut self) {
-        for metric in &self.profile.metrics {
-            let value =
-                message::ValueType { r#type: self.string(&metric.name), unit: self.unit(metric.unit) };
-            self.message.sample_type.push(value);
+        for (at, metric) in self.profile.metrics.iter().enumerate() {
+            let Scale { unit, suffix, .. } = self.scales[at];
+            let r#type = self.string(&format!("{}{suffix}", metric.name));
+            let unit = self.string(unit);
+            self.message.sample_type.push(message::ValueType { r#type, unit });
         }
         let sampled = self.profile.metrics.iter().position(|metric| metric.sampling.is_some());
         let stated = self.profile.metadata.parameters.get(Metadata::DEFAULT_METRIC);
@@ -160,17 +203,17 @@ impl<'a, W: Write> Writer<'a, W> {
         let default = types[sampled.unwrap_or(0)];
         if let Some(sampling) = sampled.and_then(|at| self.profile.metrics[at].sampling.as_ref()) {
             self.message.period_type = Some(default);
-            self.message.period = to_signed(sampling.period.unwrap_or(0));
+            self.message.period = self.scales[sampled.unwrap_or(0)].value(sampling.period.unwrap_or(0));
         }
-    }
-
-    fn unit(&mut self, unit: treering_profile::Unit) -> i64 {
-        self.string(unit::name(unit))
     }
 
     fn run(&mut self) {
         let comment = self.string(concat!("treering ", env!("CARGO_PKG_VERSION")));
         self.message.comment.push(comment);
+        if let Some(measuring) = self.profile.metadata.parameters.get(Metadata::MEASURING) {
+            let comment = self.string(&format!("{}: {measuring}", Metadata::MEASURING));
+            self.message.comment.push(comment);
+        }
         let without_stacks = self.profile.is_arcs_only() || self.profile.recursion == RecursionRule::Flat;
         if without_stacks {
             let comment = self.string(FLAT);
@@ -256,7 +299,7 @@ impl<'a, W: Write> Writer<'a, W> {
         }
         let sample = message::Sample {
             location_id: self.stack(node, line),
-            value: costs.iter().map(|&cost| to_signed(cost)).collect(),
+            value: costs.iter().zip(&self.scales).map(|(&cost, scale)| scale.value(cost)).collect(),
             label: labels.to_vec(),
         };
         const SAMPLE: u32 = 2;

@@ -73,6 +73,10 @@ impl<W: Write> Writer<'_, W> {
             self.output.write_all(b",\"name\":")?;
             write_text(self.output, &command)?;
         }
+        if let Some(measuring) = self.profile.metadata.parameters.get(Metadata::MEASURING) {
+            self.output.write_all(b",\"costOfMeasuring\":")?;
+            write_text(self.output, measuring)?;
+        }
         self.ours()?;
         self.frames()?;
         let parts = self.parts();

@@ -12,10 +12,10 @@ use std::sync::LazyLock;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use treering_analysis::{
-    Selection, TotalSource, add_calls_metric, correct, default_metric, with_apportioned_arcs,
+    Corrected, Selection, TotalSource, add_calls_metric, correct, default_metric, with_apportioned_arcs,
 };
 use treering_formats::{Dropped, Format, Writing, callgrind, cbs_xml as cbs_xml_format, gmon};
-use treering_profile::{Metric, MetricId, Profile, Unit};
+use treering_profile::{Metadata, Metric, MetricId, Profile, RecursionRule, Unit};
 use treering_report::{Picture, cbs_xml};
 use treering_symbols::{Options, code_layout};
 
@@ -54,6 +54,9 @@ pub struct Export {
     /// Replace OUT even if Treering did not write it
     #[arg(long)]
     force: bool,
+    /// Write costs as they were measured, without subtracting the cost of measuring
+    #[arg(long)]
+    raw: bool,
     #[command(flatten)]
     picture: PictureOptions,
     #[command(flatten)]
@@ -182,6 +185,8 @@ impl Export {
         selection: &Selection,
         path: &Path,
     ) -> Result<(), Failure> {
+        let profile = std::mem::replace(&mut opened.profile, Profile::new(RecursionRule::Full));
+        opened.profile = self.as_reported(profile);
         if !selection.is_everything() {
             let part = selection.apply(&opened.profile).context(self.file.display())?.into_owned();
             opened.profile = part;
@@ -208,6 +213,27 @@ impl Export {
         Ok(())
     }
 
+    /// With the costs that reports show. What was done is in the profile, for formats that have a place for it.
+    fn as_reported(&self, profile: Profile) -> Profile {
+        let corrected = correct(&profile);
+        let Some(metric) = corrected.metric else { return profile };
+        let name = &profile.metrics[metric.index()].name;
+        let text = match self.raw {
+            true => format!("not subtracted: {name} is as it was measured"),
+            false => format!("subtracted: {} ns of {name}, as reports do", corrected.removed),
+        };
+        let mut written = if self.raw { profile } else { corrected.profile.into_owned() };
+        tell!(
+            "{} is {text}{}",
+            Metadata::MEASURING,
+            if self.raw { "" } else { "; --raw writes what was measured" }
+        );
+        written.metadata.call_bias = None;
+        written.metadata.note(format!("{} is {text}", Metadata::MEASURING));
+        written.metadata.parameters.insert(Metadata::MEASURING.to_owned(), text);
+        written
+    }
+
     fn write_picture(
         &self,
         profile: &mut Profile,
@@ -215,7 +241,7 @@ impl Export {
         path: &Path,
     ) -> Result<(), Failure> {
         let metric = self.metric_to_draw(profile)?;
-        let whole = correct(profile);
+        let whole = if self.raw { Corrected::raw(profile) } else { correct(profile) };
         let basis = whole.basis(metric);
         let part = whole.part(selection).context(self.file.display())?;
         if part.profile.run_cost(metric) == 0 {

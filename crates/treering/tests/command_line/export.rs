@@ -49,6 +49,39 @@ fn callgrind_annotate_reads_what_is_written() {
     assert!(first.contains(costliest), "{costliest} is the costliest and comes first: {first}");
 }
 
+/// What a file in a format adds up to, in nanoseconds.
+fn sum(session: &Session, format: &str, options: &[&str]) -> u64 {
+    let out = format!("out.{format}");
+    session.output(&[&["export", "treering.trg", "--to", format, "-o", &out, "--force"], options].concat());
+    session.output(&["import", &out, "-o", "back.trg", "--force"]);
+    session.flat(&["back.trg"]).run_cost() as u64
+}
+
+#[test]
+fn every_format_has_the_costs_that_reports_show() {
+    let session = crate::report::biased();
+    let [shown, raw] = [&[][..], &["--raw"]].map(|options| session.flat(options).run_cost() as u64);
+    assert!(shown < raw, "{shown} {raw}");
+    for format in ["folded", "pprof", "otlp", "callgrind", "speedscope", "firefox", "cpuprofile"] {
+        let one = if format == "firefox" { raw / 1000 } else { 0 };
+        let near =
+            |cost: u64, expected: u64| assert!(cost.abs_diff(expected) <= one, "{format}: {cost} {expected}");
+        near(sum(&session, format, &["--raw"]), raw);
+        near(sum(&session, format, &[]), shown);
+        let file = std::fs::read(session.path(&format!("out.{format}"))).expect("it was written");
+        let mut text = Vec::new();
+        match std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&*file), &mut text) {
+            Ok(_) => {}
+            Err(_) => text = file,
+        }
+        let text = String::from_utf8_lossy(&text);
+        assert!(format == "folded" || text.contains("subtracted: "), "{format} has no word of it");
+    }
+    let csv = session.output(&["export", "treering.trg", "--to", "csv", "-o", "-"]);
+    let raw_csv = session.output(&["export", "treering.trg", "--to", "csv", "-o", "-", "--raw"]);
+    assert_ne!(csv, raw_csv);
+}
+
 #[test]
 fn pprof_files_are_compressed() {
     let session = recording();

@@ -143,7 +143,7 @@ fn a_profile_reads_the_same_after_the_program_is_gone() {
 }
 
 /// Writes `treering.trg` in a session of its own.
-fn session_with(profile: &Profile) -> Session {
+pub fn session_with(profile: &Profile) -> Session {
     let session = Session::new();
     let mut file = Vec::new();
     trg::write(profile, &mut file).expect("a vector takes everything");
@@ -160,6 +160,11 @@ fn timed() -> Profile {
     let (thread, node, description) = (ThreadId::new(0), NodeId::new(2), StringId::new(0));
     profile.points.push(Point { time_ns: 3000, thread, node, description, values: vec![(resident, 4096)] });
     profile
+}
+
+/// A session whose `treering.trg` holds calls that were timed at a cost that is known.
+pub fn biased() -> Session {
+    session_with(&timed())
 }
 
 #[test]
