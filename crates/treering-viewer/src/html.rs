@@ -68,6 +68,7 @@ pub(crate) fn html(parts: &Parts<'_>, live: Option<Live>) -> String {
         hash(STYLE)
     );
     page += START;
+    page += GENERATOR;
     let _ = writeln!(page, "<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">");
     page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
     page += "<meta name=\"referrer\" content=\"no-referrer\">\n";
@@ -92,13 +93,18 @@ pub(crate) fn html(parts: &Parts<'_>, live: Option<Live>) -> String {
 
 /// Whether a file that starts so is a page of ours.
 pub fn is_page(start: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(&start[..start.len().min(4096)]);
-    text.starts_with(START) && text.contains(" – Treering</title>")
+    let text = String::from_utf8_lossy(start);
+    // Titles hold commands, which may be longer than what is looked at; pages of before had nothing else.
+    let marked = || text[START.len()..].starts_with(GENERATOR) || text.contains(" – Treering</title>");
+    text.starts_with(START) && marked()
 }
 
 /// How pages begin.
 const START: &str =
     "<!doctype html>\n<html lang=\"en\" data-theme=\"light\">\n<head>\n<meta charset=\"utf-8\">\n";
+
+/// What tells that Treering made a page, before anything of any length.
+const GENERATOR: &str = "<meta name=\"generator\" content=\"Treering\">\n";
 
 /// A block of data that browsers do not run.
 fn block(page: &mut String, id: &str, kind: &str, text: &str) {
@@ -149,6 +155,15 @@ pub(crate) fn inert(json: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_of_ours_is_known_whatever_its_title() {
+        let page = |head: &str| is_page(format!("{START}{head}").as_bytes());
+        assert!(page(GENERATOR));
+        // Of versions that had no such mark.
+        assert!(page(&format!("<title>{} – Treering</title>", "x".repeat(20_000))));
+        assert!(!page("<title>Notes</title>") && !is_page(GENERATOR.as_bytes()));
+    }
 
     #[test]
     fn scripts_hold_nothing_that_ends_them() {
