@@ -30,6 +30,7 @@ function check(holds, what) {
 /** What the page can show, by the names of the pictures. */
 const SIGHTS = {
   overview: { view: "overview", tab: "source" },
+  lines: { view: "overview", tab: "lines" },
   blocks: { view: "overview", tab: "blocks" },
   charts: { view: "overview", tab: "charts" },
   flame: { view: "flame" },
@@ -190,7 +191,7 @@ async function keyboard(page, name) {
     await is(`${at + 1} shows ${view}`, (now) => now.view === view);
   }
   await press("1");
-  for (const [key, tab] of [["b", "blocks"], ["c", "charts"], ["s", "source"]]) {
+  for (const [key, tab] of [["w", "lines"], ["b", "blocks"], ["c", "charts"], ["s", "source"]]) {
     await press(key);
     await is(`${key} shows ${tab}`, (now) => now.tab === tab);
   }
@@ -199,6 +200,12 @@ async function keyboard(page, name) {
   check(help.focused && ["H", "J", "F", "X", "K", "L", "U", "R", "E", "#", "F6", "Esc"].every((key) => help.keys.includes(key)), `${name}: ? lists the keys: ${help.keys}`);
   await press("Escape");
   check((await page.$(".help")) === null, `${name}: Escape closes the keys`);
+  if (await page.evaluate(() => document.querySelector(".toolbar [aria-haspopup=dialog]") !== null)) {
+    await press("t");
+    await accessible(page, "light", `the threads of ${name}`);
+    await press("Escape");
+    check((await page.$(".threads")) === null, `${name}: Escape closes the threads`);
+  }
   await press("i");
   await is("I opens how it was measured", (now) => now.open);
   await press("i");
@@ -281,6 +288,7 @@ async function show(page, change, what) {
 
 /** Colours are all that differs between the themes. */
 async function accessible(page, theme, what) {
+  if (await page.evaluate(() => window.axe === undefined)) await page.evaluate(axe);
   const faults = await page.evaluate(async (rules) => (await window.axe.run(document, { resultTypes: ["violations"], ...rules })).violations
     .filter((one) => one.impact === "serious" || one.impact === "critical")
     .map((one) => `${one.id}: ${one.nodes.length} × ${one.nodes[0].html.slice(0, 160)}`), theme === "dark" ? { runOnly: ["color-contrast"] } : {});
