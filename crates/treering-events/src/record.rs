@@ -163,7 +163,7 @@ records! {
         192 command: Text,
         /// The file's own path when it was made.
         208 path: Text,
-        /// Processor time of the process when recording ended, in nanoseconds; 0 while it runs.
+        /// Processor time of the process from the profile's begin to its end, in nanoseconds; 0 while it runs.
         224 user_ns: u64,
         /// See `user_ns`.
         232 system_ns: u64,

@@ -59,6 +59,8 @@ pub struct Options {
     pub no_tsc: bool,
     /// The file to write, with marks (`%p`, `%h`, `%r`, `%%`) as in `TREERING_OUTPUT`. `treering.trg` by default.
     pub output: Option<PathBuf>,
+    /// The command that the profile shows, each word ended by a zero byte. By default the one that the kernel knows.
+    pub command: Option<Vec<u8>>,
 }
 
 impl Options {
@@ -131,6 +133,7 @@ impl Options {
             counts_exits: false,
             no_tsc: get("TREERING_CLOCK").as_deref() == Some("monotonic"),
             output: None,
+            command: None,
         })
     }
 

@@ -53,7 +53,13 @@ static OPEN_AT_FORK: AtomicPtr<OpenAtFork> = AtomicPtr::new(core::ptr::null_mut(
 
 /// What changes seldom, and its lock, which is taken before that of the store.
 static PROCESS: Guarded =
-    Guarded(UnsafeCell::new(Process { options: None, output: None, hooks: false, calibrated: None }));
+    Guarded(UnsafeCell::new(Process {
+        options: None,
+        output: None,
+        hooks: false,
+        calibrated: None,
+        used_before: sys::CpuTime { user_ns: 0, system_ns: 0 },
+    }));
 static PROCESS_LOCK: Lock = Lock::new();
 
 struct Guarded(UnsafeCell<Process>);
@@ -89,6 +95,8 @@ struct Process {
     hooks: bool,
     /// For which mode the cost of an event was measured, with or without processor time.
     calibrated: Option<(u32, bool)>,
+    /// The processor time that was used before the profile began.
+    used_before: sys::CpuTime,
 }
 
 pub(crate) fn epoch() -> u32 {
@@ -328,7 +336,10 @@ fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool
         sys::complain(&["treering: there is no memory for a profile"]);
         return false;
     };
-    write_header(&output, is_tsc, started, parent_pid);
+    let kernels = || std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let command = options.command.clone().unwrap_or_else(kernels);
+    process.used_before = sys::cpu_time(Whose::Process);
+    write_header(&output, is_tsc, started, parent_pid, &command);
     if let Some(old) = old {
         registry::carry_over(old);
         line::forget();
@@ -349,8 +360,7 @@ fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool
     true
 }
 
-fn write_header(output: &Output, is_tsc: bool, process_start: u64, parent_pid: u32) {
-    let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+fn write_header(output: &Output, is_tsc: bool, process_start: u64, parent_pid: u32, command: &[u8]) {
     let (start_ticks, start_raw_ns) = sys::both_clocks();
     let header = Header {
         magic: MAGIC,
@@ -368,7 +378,7 @@ fn write_header(output: &Output, is_tsc: bool, process_start: u64, parent_pid: u
         base_address: store::base() as u64,
         earlier_copies: output.earlier_copies,
         parent_pid,
-        command: store::store_text(&command),
+        command: store::store_text(command),
         path: store::store_text(output.path.as_os_str().as_bytes()),
         ..Header::default()
     };
@@ -456,12 +466,12 @@ pub(crate) fn finish() -> bool {
 fn finish_store(process: &mut Process) -> bool {
     let Some(mut output) = process.output.take() else { return true };
     refresh_clock();
-    let used = sys::cpu_time(Whose::Process);
+    let (used, before) = (sys::cpu_time(Whose::Process), process.used_before);
     // SAFETY: a store is open.
     unsafe {
         let header = store::header();
-        (*header).user_ns = used.user_ns;
-        (*header).system_ns = used.system_ns;
+        (*header).user_ns = used.user_ns.saturating_sub(before.user_ns);
+        (*header).system_ns = used.system_ns.saturating_sub(before.system_ns);
     }
     store::seal_header();
     store::set_flag(flag::FINISHED);
