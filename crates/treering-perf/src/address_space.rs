@@ -240,14 +240,14 @@ impl AddressSpace {
 
     /// Finds the callers of a sampled place in user mode, innermost first, into `stack`: the
     /// instruction pointer, then for every caller an address within its call instruction, or the
-    /// next instruction where a signal interrupted it. The kernel was asked to copy `asked` bytes of the stack.
-    pub(crate) fn unwind(&mut self, sample: &Sample, asked: usize, stack: &mut Vec<u64>) -> End {
+    /// next instruction where a signal interrupted it.
+    pub(crate) fn unwind(&mut self, sample: &Sample, stack: &mut Vec<u64>) -> End {
         stack.clear();
         self.generated.refresh(sample.time);
-        let Some((registers, copy)) = sample.stack.filter(|_| asked > 0) else {
+        let Some((registers, copy)) = sample.stack.filter(|_| sample.stack_room > 0) else {
             return follow_frame_pointers(self, sample, stack);
         };
-        let end = Walk::of_sample(self, sample, registers, copy, stack).run(sample, asked);
+        let end = Walk::of_sample(self, sample, registers, copy, stack).run(sample);
         if end == End::Complete {
             self.note_ending(stack);
         }

@@ -74,6 +74,8 @@ pub(crate) struct Sample<'a> {
     /// The user's registers and the copy of its stack from the stack pointer up; nothing for
     /// kernel threads, and where no copy was asked for.
     pub(crate) stack: Option<(Registers, &'a [u8])>,
+    /// How many bytes the kernel was about to copy: as many as were asked for and fit into a record.
+    pub(crate) stack_room: usize,
 }
 
 /// Native 64-bit numbers in a record.
@@ -230,11 +232,13 @@ fn sample(body: &[u8]) -> Option<Sample<'_>> {
     let period = fields.u64()?;
     let frames = usize::try_from(fields.u64()?).ok()?;
     let chain = Chain(fields.bytes(frames.checked_mul(8)?)?);
-    let stack = stack(&mut fields);
-    Some(Sample { event, stream, instruction, pid, tid, time, period, chain, stack })
+    let (stack, stack_room) = stack(&mut fields).unzip();
+    let stack_room = stack_room.unwrap_or(0);
+    Some(Sample { event, stream, instruction, pid, tid, time, period, chain, stack, stack_room })
 }
 
-fn stack<'a>(fields: &mut Fields<'a>) -> Option<(Registers, &'a [u8])> {
+/// The registers with the copied stack, and the room that there was for the copy.
+fn stack<'a>(fields: &mut Fields<'a>) -> Option<((Registers, &'a [u8]), usize)> {
     let words = fields.u64()?;
     if words == u64::from(abi::PERF_SAMPLE_REGS_ABI_NONE) {
         return None;
@@ -250,7 +254,7 @@ fn stack<'a>(fields: &mut Fields<'a>) -> Option<(Registers, &'a [u8])> {
         true => Width::Bits64,
         false => Width::Bits32,
     };
-    Some((Registers::from_sampled(width, registers), &copy[..used.min(size)]))
+    Some(((Registers::from_sampled(width, registers), &copy[..used.min(size)]), size))
 }
 
 fn until_zero(bytes: &[u8]) -> &[u8] {
@@ -296,7 +300,7 @@ mod tests {
         let (registers, copy) = sample.stack.expect("a stack");
         assert_eq!(registers.width, Width::Bits64);
         assert_eq!((registers.base(), registers.stack(), registers.instruction()), (0xb0, 0x50, 0x11));
-        assert_eq!(copy, 0xaaaa_u64.to_ne_bytes());
+        assert_eq!((copy, sample.stack_room), (&0xaaaa_u64.to_ne_bytes()[..], 16));
         let at = time_position(abi::PERF_RECORD_SAMPLE, bytes.len()).expect("a time");
         assert_eq!(bytes[at..at + 8], 1000_u64.to_ne_bytes());
     }

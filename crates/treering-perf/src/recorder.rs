@@ -350,7 +350,7 @@ impl Recorder {
         let mut stack = std::mem::take(&mut self.stack);
         let has_user = sample.stack.is_some() || sample.chain.user().next().is_some();
         let end = if has_user {
-            space.unwind(sample, self.stack_bytes as usize, &mut stack)
+            space.unwind(sample, &mut stack)
         } else {
             stack.clear();
             End::Complete

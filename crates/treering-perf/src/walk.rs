@@ -72,11 +72,11 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// Unwinds by tables and code through the copy, then along the frame pointers that the kernel
     /// followed through the whole stack, as far as each of its frames is known to keep one. Where the copy is shorter
-    /// than `asked`, the rest is read from the process.
-    pub(crate) fn run(mut self, sample: &Sample, asked: usize) -> End {
+    /// than there was room for, the rest is read from the process.
+    pub(crate) fn run(mut self, sample: &Sample) -> End {
         let mut end = self.follow();
-        if end == End::Cut(Cut::BeyondCopy) && self.copy.len() < asked {
-            let rest = self.read_rest(asked);
+        if end == End::Cut(Cut::BeyondCopy) && self.copy.len() < sample.stack_room {
+            let rest = self.read_rest(sample.stack_room - self.copy.len());
             end = if rest { self.follow() } else { End::Cut(Cut::Hole) };
         }
         if let End::Cut(Cut::Goroutine(switch)) = end {
@@ -96,11 +96,11 @@ impl<'a, 'b> Walk<'a, 'b> {
     /// The kernel's copy stops at the first page that is not in memory, most often in a large local array that was never
     /// touched. Reading puts the page there, so that later copies reach further. The stack is taken as unchanged if the
     /// part of the frame that was copied is, with the return address into it.
-    fn read_rest(&mut self, asked: usize) -> bool {
+    fn read_rest(&mut self, length: usize) -> bool {
         let (end, word) = (self.copy.end(), u64::from(self.registers.width.numbering().word));
         let back = self.registers.stack().wrapping_sub(word);
         let known = self.copy.from(back).to_vec();
-        let wanted = known.len() + asked - self.copy.len();
+        let wanted = known.len() + length;
         let start = end - known.len() as u64;
         let now = self.space.read_memory(self.pid, start, wanted);
         let is_same = |now: &[u8]| self.stack.len() > 1 && !known.is_empty() && now.starts_with(&known);

@@ -41,7 +41,10 @@ pub fn against_waiting(profile: &Profile) -> Option<String> {
     let dominates = wall > SHORT_NS && cpu < wall / 2;
     (dominates && profile.find_metric("off-cpu").is_none()).then(|| {
         let share = 100.0 * (1.0 - cpu as f64 / wall as f64);
-        format!("it was on no processor for {share:.0} % of the time: treering record --off-cpu shows where it waits")
+        format!(
+            "it was on no processor for {share:.0} % of the time, because it waited or none was free: treering record \
+             --off-cpu shows where it waits"
+        )
     })
 }
 
