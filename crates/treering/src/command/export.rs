@@ -216,13 +216,15 @@ impl Export {
     /// With the costs that reports show. What was done is in the profile, for formats that have a place for it.
     fn as_reported(&self, profile: Profile) -> Profile {
         let corrected = correct(&profile);
-        let Some(metric) = corrected.metric else { return profile };
+        let (metric, removed) = (corrected.metric, corrected.removed);
+        let subtracted = metric.filter(|_| !self.raw).map(|_| corrected.profile.into_owned());
+        let Some(metric) = metric else { return profile };
         let name = &profile.metrics[metric.index()].name;
         let text = match self.raw {
             true => format!("not subtracted: {name} is as it was measured"),
-            false => format!("subtracted: {} ns of {name}, as reports do", corrected.removed),
+            false => format!("subtracted: {removed} ns of {name}, as reports do"),
         };
-        let mut written = if self.raw { profile } else { corrected.profile.into_owned() };
+        let mut written = subtracted.unwrap_or(profile);
         tell!(
             "{} is {text}{}",
             Metadata::MEASURING,

@@ -52,7 +52,8 @@ fn callgrind_annotate_reads_what_is_written() {
 /// What a file in a format adds up to, in nanoseconds.
 fn sum(session: &Session, format: &str, options: &[&str]) -> u64 {
     let out = format!("out.{format}");
-    session.output(&[&["export", "treering.trg", "--to", format, "-o", &out, "--force"], options].concat());
+    let export = ["export", "treering.trg", "--to", format, "-o", &out, "--force"];
+    session.output(&[&export[..], options].concat());
     session.output(&["import", &out, "-o", "back.trg", "--force"]);
     session.flat(&["back.trg"]).run_cost() as u64
 }
@@ -60,7 +61,8 @@ fn sum(session: &Session, format: &str, options: &[&str]) -> u64 {
 #[test]
 fn every_format_has_the_costs_that_reports_show() {
     let session = crate::report::biased();
-    let [shown, raw] = [&[][..], &["--raw"]].map(|options| session.flat(options).run_cost() as u64);
+    let [shown, raw] =
+        [&[][..], &["--raw"][..]].map(|options: &[&str]| session.flat(options).run_cost() as u64);
     assert!(shown < raw, "{shown} {raw}");
     for format in ["folded", "pprof", "otlp", "callgrind", "speedscope", "firefox", "cpuprofile"] {
         let one = if format == "firefox" { raw / 1000 } else { 0 };
