@@ -82,7 +82,7 @@ when_enabled! {
     pub use control::{clear_profiler, finish, parameter, point, result, set_profiler};
     pub use function::{Call, Function, Place};
     pub use future::Instrumented;
-    pub use line::line;
+    pub use line::{line, rest_of_line};
     pub use memory::Allocator;
     pub use scope::{Leaf, Scope, Site};
     pub use snapshot::{Snapshot, discard, keep_live, output, save, snapshot, snapshot_of, ticks};

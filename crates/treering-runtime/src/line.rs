@@ -26,6 +26,17 @@ static OWNER: AtomicPtr<Thread> = AtomicPtr::new(core::ptr::null_mut());
 /// of all functions.
 #[inline]
 pub fn line(number: u32, total: u64, self_ticks: u64) {
+    add_line(number, CODE, total, self_ticks);
+}
+
+/// The same of a further statement on the line, which adds to its time and not to its hits.
+#[inline]
+pub fn rest_of_line(number: u32, total: u64, self_ticks: u64) {
+    add_line(number, 0, total, self_ticks);
+}
+
+#[inline(always)]
+fn add_line(number: u32, hits: u64, total: u64, self_ticks: u64) {
     let thread = sys::current();
     let state = STATE.load(Ordering::Relaxed) & !(FLAT | SLOW);
     // SAFETY: the current record is null or one that only this thread changes. Its top leads to an
@@ -38,11 +49,11 @@ pub fn line(number: u32, total: u64, self_ticks: u64) {
             let at = at.load(Ordering::Relaxed) as Ref;
             let is_known = known.load(Ordering::Relaxed) == key && at != 0;
             if is_known && OWNER.load(Ordering::Relaxed) == thread {
-                return add_to(at, total, self_ticks);
+                return add_to(at, hits, total, self_ticks);
             }
         }
     }
-    line_slowly(number, total, self_ticks);
+    line_slowly(number, hits, total, self_ticks);
 }
 
 /// What tells a line of a node from all others of the store.
@@ -60,11 +71,11 @@ fn near(key: u64) -> usize {
 /// # Safety
 /// A record of a line stands there, of this thread's tree.
 #[inline(always)]
-unsafe fn add_to(at: Ref, total: u64, self_ticks: u64) {
+unsafe fn add_to(at: Ref, hits: u64, total: u64, self_ticks: u64) {
     // SAFETY: by this function's own requirement.
     unsafe {
         let cost = store::at::<LineCost>(at);
-        (*cost).hits += CODE;
+        (*cost).hits += hits;
         (*cost).total += total - total % CODE;
         (*cost).self_ticks += self_ticks - self_ticks % CODE;
     }
@@ -72,7 +83,7 @@ unsafe fn add_to(at: Ref, total: u64, self_ticks: u64) {
 
 #[cold]
 #[inline(never)]
-fn line_slowly(number: u32, total: u64, self_ticks: u64) {
+fn line_slowly(number: u32, hits: u64, total: u64, self_ticks: u64) {
     // SAFETY: `Ready` holds this thread's own record; its activations are of nodes of its tree.
     unsafe {
         let Some(ready) = Ready::take() else { return };
@@ -93,7 +104,7 @@ fn line_slowly(number: u32, total: u64, self_ticks: u64) {
             }
         };
         keep_near(thread, key, at);
-        add_to(at, total, self_ticks);
+        add_to(at, hits, total, self_ticks);
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use treering_runtime::{Call, Function};
 
 use super::recorded;
-use super::statement::Statement;
+use super::statement::{Line, Statement};
 use crate::naming::{Known, Namer};
 use crate::numbers::{Numbers, Objects};
 
@@ -34,6 +34,8 @@ pub(super) struct Interpreter {
     pub(super) making: Option<(u32, u32)>,
     /// The statement that runs in the running activation.
     pub(super) statement: *mut Statement,
+    /// The line that runs in the running activation, and the statement by which it was entered.
+    pub(super) line: Line,
     /// With lines: functions as they are called from a line, and those that are open, with how often.
     pub(super) sites: HashMap<(Function, u32), Function, Numbers>,
     pub(super) open: HashMap<Function, u32, Numbers>,
@@ -51,6 +53,7 @@ impl Interpreter {
             made_at: HashMap::default(),
             making: None,
             statement: core::ptr::null_mut(),
+            line: Line::default(),
             sites: HashMap::default(),
             open: HashMap::default(),
             is_hidden: false,
@@ -82,6 +85,7 @@ pub(crate) fn start(bits: u32, namer: Namer) {
         interpreter.namer = namer;
         interpreter.open.clear();
         interpreter.statement = core::ptr::null_mut();
+        interpreter.line = Line::default();
         interpreter.is_hidden = false;
     });
     recorded::resume(bits);

@@ -5,14 +5,34 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use treering_runtime::Function;
 
-use super::interpreter::{STATEMENT, STATEMENT_LINE, with_interpreter};
+use super::interpreter::{Interpreter, STATEMENT, STATEMENT_LINE, with_interpreter};
 use super::{Pointer, recorded, what};
 
 type Visit = unsafe extern "C-unwind" fn(Pointer, Pointer);
 
+/// A line that runs, and the statement by which it was entered: that one comes again when the line does.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Line {
+    number: u32,
+    first: usize,
+}
+
+impl Line {
+    /// The next statement of the activation. Whether its line is entered by it, rather than gone on with.
+    fn enter(&mut self, number: u32, statement: usize) -> bool {
+        let is_hit = self.number != number || self.first == statement;
+        if is_hit {
+            *self = Self { number, first: statement };
+        }
+        is_hit
+    }
+}
+
 /// A statement that runs, on the stack of its hook.
 pub(super) struct Statement {
     line: u32,
+    /// Whether the line is entered by it.
+    is_hit: bool,
     start: u64,
     /// Ticks of statements in it, and of calls made by it but not by those.
     inner: u64,
@@ -29,7 +49,8 @@ impl Drop for Statement {
             unsafe { (*self.outer).inner += taken };
         }
         let total = taken.saturating_sub(self.inner);
-        treering_runtime::line(self.line, total, total.saturating_sub(self.callees));
+        let add = if self.is_hit { treering_runtime::line } else { treering_runtime::rest_of_line };
+        add(self.line, total, total.saturating_sub(self.callees));
     }
 }
 
@@ -43,8 +64,11 @@ pub(super) unsafe extern "C-unwind" fn statement(evaluator: Pointer, node: Point
         let line_of: unsafe extern "C-unwind" fn(Pointer) -> c_int =
             core::mem::transmute(STATEMENT_LINE.load(Relaxed));
         let line = line_of(node).max(0) as u32;
-        let outer = with_interpreter(|interpreter| interpreter.statement);
-        let mut frame = Statement { line, start: treering_runtime::ticks(), inner: 0, callees: 0, outer };
+        let (outer, is_hit) = with_interpreter(|interpreter| {
+            (interpreter.statement, interpreter.line.enter(line, node as usize))
+        });
+        let mut frame =
+            Statement { line, is_hit, start: treering_runtime::ticks(), inner: 0, callees: 0, outer };
         with_interpreter(|interpreter| interpreter.statement = &raw mut frame);
         original(evaluator, node);
         drop(frame);
@@ -84,6 +108,7 @@ pub(super) fn close(function: Function) {
 /// The statement that made a call, while that runs.
 pub(super) struct Caller {
     statement: *mut Statement,
+    line: Line,
     /// When the call began; 0 where its time stays the statement's.
     start: u64,
     /// Whether the caller's lines are kept out.
@@ -94,10 +119,12 @@ pub(super) struct Caller {
 #[inline(always)]
 pub(super) fn leave_statement(hides: bool, start: u64) -> Caller {
     with_interpreter(|interpreter| {
-        let caller = Caller { statement: interpreter.statement, start, was_hidden: interpreter.is_hidden };
+        let Interpreter { statement, line, is_hidden: was_hidden, .. } = *interpreter;
+        let caller = Caller { statement, line, start, was_hidden };
         interpreter.is_hidden = hides;
         if !hides {
             interpreter.statement = core::ptr::null_mut();
+            interpreter.line = Line::default();
         }
         caller
     })
@@ -112,11 +139,35 @@ impl Caller {
     pub(super) unsafe fn go_on(self) {
         with_interpreter(|interpreter| {
             interpreter.statement = self.statement;
+            interpreter.line = self.line;
             interpreter.is_hidden = self.was_hidden;
         });
         if !self.statement.is_null() && self.start != 0 {
             // SAFETY: the caller's frame is there, by this function's own requirement.
             unsafe { (*self.statement).callees += treering_runtime::ticks().wrapping_sub(self.start) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines and statements in the order in which they run, and which of them enter their lines.
+    fn hits(run: &[(u32, usize)]) -> Vec<bool> {
+        let mut line = Line::default();
+        run.iter().map(|&(number, statement)| line.enter(number, statement)).collect()
+    }
+
+    #[test]
+    fn a_line_is_hit_once_whatever_stands_on_it() {
+        // a = 1; b = 2;
+        assert_eq!(hits(&[(1, 1), (1, 2)]), [true, false]);
+        // for i = 1:2, on a line of its own, with two statements on the next.
+        assert_eq!(hits(&[(1, 1), (2, 2), (2, 3), (2, 2), (2, 3)]), [true, true, false, true, false]);
+        // The same on one line, run twice.
+        assert_eq!(hits(&[(1, 1), (1, 2), (1, 2), (1, 1), (1, 2)]), [true, false, false, true, false]);
+        // A line of one statement in a loop.
+        assert_eq!(hits(&[(1, 1), (2, 2), (2, 2)]), [true, true, true]);
     }
 }
