@@ -543,6 +543,8 @@ mod tests {
         heirs.sample((3, 3), 9, MEAN, heir);
         let nodes = [first, heir].map(|thread| profile.threads[thread.index()].root);
         nodes.iter().for_each(|&node| profile.tree.add_self_cost(TIME, node, MEAN));
+        heirs.exit(2, "made");
+        heirs.exit(3, "made");
         heirs.count(2, 500_000);
         heirs.count(3, 1_200_000);
         let own = OwnCounts { by_thread: HashMap::from([(1, 2_600_000), (5, 0)]), with_heirs: true };
