@@ -73,7 +73,7 @@ fn end_of_code(program: &Path) -> u64 {
 #[test]
 fn a_label_does_not_reach_into_the_code_of_another_unit() {
     let label = ".text\n.globl _start\n_start:\nnop\nlabel:\nnop\nnop\n";
-    let nameless = ".text\n.fill 12, 1, 0x90\n";
+    let nameless = ".text\n.rept 12\nnop\n.endr\n";
     let Some(program) = build("labels", &[("a.s", label, &[]), ("b.s", nameless, &["-g"])]) else { return };
     assert_eq!(name_at(&program, symbol(&program, "label").0 + 1), "label");
     let name = name_at(&program, end_of_code(&program) - 1);
@@ -132,7 +132,8 @@ fn blocks_of_haskell_belong_to_the_functions_around_them() {
     let unit = unit_of(&program, "main.hs").expect("its debug information has the unit");
     let names: Vec<_> = unit.map(|at| name_at(&program, at)).collect();
     let of_spin = names.iter().filter(|name| *name == "spin").count();
-    assert!(of_spin * 4 > names.len(), "{names:?}");
+    // Between blocks lie their tables, which are no code.
+    assert!(of_spin > 40, "{names:?}");
     assert!(!names.iter().any(|name| name.contains("frame_dummy")), "{names:?}");
 }
 
