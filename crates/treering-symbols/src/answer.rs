@@ -24,8 +24,6 @@ pub(crate) struct NamedFunction {
     pub(crate) file: String,
     pub(crate) line: u32,
     pub(crate) start: Option<u64>,
-    /// Where code of an inlined function starts that is not inlined, whose symbol may tell its name.
-    pub(crate) instance: Option<u64>,
     pub(crate) kind: FunctionKind,
     /// Which piece of the function it is, where other pieces are known as well.
     pub(crate) piece: Piece,
@@ -51,7 +49,6 @@ impl NamedFunction {
             file: String::new(),
             line: 0,
             start,
-            instance: None,
             kind,
             piece: Piece::default(),
         }

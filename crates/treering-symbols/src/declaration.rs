@@ -22,8 +22,6 @@ pub(crate) struct Declaration {
     pub(crate) line: u32,
     /// Where its code starts; nothing for an inlined function.
     pub(crate) start: Option<u64>,
-    /// Where code of it starts that is not inlined, if it has no mangled name here.
-    pub(crate) instance: Option<u64>,
 }
 
 /// The units of one file, found by position and parsed when needed.
@@ -115,16 +113,9 @@ impl<'a> Declarations<'a> {
     pub(crate) fn read(&self, unit: UnitRef<'_, Slice<'a>>, offset: UnitOffset) -> Declaration {
         let mut declaration = Declaration::default();
         let mut entry = Some(Entry { unit, offset, supplementary: false });
-        let mut description = None;
         for step in 0..LONGEST_CHAIN {
             let Some(at) = entry else { break };
-            description = Some(at).filter(|_| step > 0);
             entry = self.read_entry(at, &mut declaration, step == 0);
-        }
-        if declaration.linkage_name.is_none() && declaration.start.is_none() {
-            let known = description.filter(|at| !at.supplementary);
-            declaration.instance =
-                known.and_then(|at| self.scopes(at.unit, |scopes| scopes.instance(at.offset)));
         }
         declaration
     }
@@ -183,12 +174,8 @@ impl<'a> Declarations<'a> {
 
     /// A name with the names around it in languages that have them.
     fn qualify(&self, unit: UnitRef<'_, Slice<'a>>, offset: UnitOffset, name: &str) -> String {
-        self.scopes(unit, |scopes| scopes.qualify(unit, offset, name))
-    }
-
-    fn scopes<T>(&self, unit: UnitRef<'_, Slice<'a>>, ask: impl FnOnce(&Scopes) -> T) -> T {
         let mut scopes = self.scopes.borrow_mut();
-        ask(scopes.entry(address_of(unit)).or_insert_with(|| Scopes::read(unit)))
+        scopes.entry(address_of(unit)).or_insert_with(|| Scopes::read(unit)).qualify(unit, offset, name)
     }
 
     /// The path of a file in a unit's line table. Split units leave theirs in the binary.

@@ -235,9 +235,9 @@ impl<'a> Reader<'a> {
             (_, name) => spelled(&name?),
         };
         let linkage_name = linkage_name.filter(|linkage_name| *linkage_name != name).unwrap_or_default();
-        let Declaration { file, line, start, instance, .. } = declaration;
+        let Declaration { file, line, start, .. } = declaration;
         let named = NamedFunction::named(name, kind, start);
-        let function = NamedFunction { linkage_name, file, line, instance, ..named };
+        let function = NamedFunction { linkage_name, file, line, ..named };
         Some(self.lookup.answers.add_function(function))
     }
 }

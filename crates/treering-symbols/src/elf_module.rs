@@ -122,10 +122,7 @@ impl ElfModule<'_> {
         let miniature = if stripped { miniature(object, storage) } else { None };
         let others = separate.iter().map(|file| &file.object).chain(&miniature);
         let known = lookup.iter().flat_map(|lookup| &lookup.answers.functions);
-        let asked = addresses
-            .iter()
-            .copied()
-            .chain(known.flat_map(|function| [function.start, function.instance].into_iter().flatten()));
+        let asked = addresses.iter().copied().chain(known.filter_map(|function| function.start));
         let names = Names::read(self.path, storage, [object].into_iter().chain(others).collect(), asked);
         let mut answers = names.complete(lookup, addresses);
         spell_alike(&mut answers.functions);
@@ -360,8 +357,7 @@ impl Naming {
     /// Gives a function the name of its symbol where debug information has no linkage name but the
     /// symbol is one: gcc leaves it out where types without names take part, such as lambdas.
     fn improve(&mut self, names: &Names<'_, '_>, function: &mut NamedFunction) {
-        let place = function.start.or(function.instance);
-        let Some(start) = place.filter(|_| function.linkage_name.is_empty()) else { return };
+        let Some(start) = function.start.filter(|_| function.linkage_name.is_empty()) else { return };
         let Some(symbol) = names.symbols.lookup(start).filter(|symbol| symbol.start == start) else { return };
         let named = self.demangler.named(&symbol.name, start);
         if !named.linkage_name.is_empty() && !symbol.name.starts_with(&function.name) {

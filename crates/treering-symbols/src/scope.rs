@@ -1,7 +1,5 @@
 //! The names of what a function is declared in.
 
-use std::collections::HashMap;
-
 use gimli::{UnitOffset, UnitRef};
 
 use crate::object_file::Slice;
@@ -15,8 +13,6 @@ use crate::object_file::Slice;
 pub(crate) struct Scopes {
     /// Sorted by position in the unit.
     entries: Vec<Scope>,
-    /// Where code of functions begins that are described elsewhere in the unit, by that description.
-    instances: HashMap<UnitOffset, u64>,
 }
 
 #[derive(Debug)]
@@ -29,17 +25,12 @@ struct Scope {
 impl Scopes {
     /// Reads the unit once through; in languages without nested names nothing is read.
     pub(crate) fn read(unit: UnitRef<'_, Slice<'_>>) -> Self {
-        let mut scopes = Self::default();
+        let mut entries = Vec::new();
         if has_nested_names(unit) {
             // What cannot be read ends the list; names then lack their scope.
-            let _ = scopes.read_entries(unit);
+            let _ = read_entries(unit, &mut entries);
         }
-        scopes
-    }
-
-    /// Where the code begins of a function that is inlined elsewhere, by its description.
-    pub(crate) fn instance(&self, description: UnitOffset) -> Option<u64> {
-        self.instances.get(&description).copied()
+        Self { entries }
     }
 
     /// The name of the function at a position of the same unit, after the names of what is around
@@ -110,60 +101,53 @@ fn has_nested_names(unit: UnitRef<'_, Slice<'_>>) -> bool {
     language(unit).is_none_or(|language| !flat.contains(&language))
 }
 
-impl Scopes {
-    fn read_entries(&mut self, unit: UnitRef<'_, Slice<'_>>) -> gimli::Result<()> {
-        let mut entries = unit.entries_raw(None)?;
-        // Depths count from where reading began last.
-        let mut base = 0;
-        let mut open: Vec<(isize, usize)> = Vec::new();
-        while !entries.is_empty() {
-            let (offset, depth) = (entries.next_offset(), base + entries.next_depth());
-            let Some(abbreviation) = entries.read_abbreviation()? else { continue };
-            if is_scope(abbreviation.tag()) {
-                open.truncate(open.partition_point(|&(around, _)| around < depth));
-                let parent = open.last().map(|&(_, at)| at);
-                open.push((depth, self.entries.len()));
-                self.entries.push(Scope { offset, parent });
-            }
-            let Some(sibling) = self.sibling_if_barren(unit, abbreviation, &mut entries)? else { continue };
-            if sibling > offset {
-                (entries, base) = (unit.entries_raw(Some(sibling))?, depth);
-            }
+fn read_entries(unit: UnitRef<'_, Slice<'_>>, scopes: &mut Vec<Scope>) -> gimli::Result<()> {
+    let mut entries = unit.entries_raw(None)?;
+    // Depths count from where reading began last.
+    let mut base = 0;
+    let mut open: Vec<(isize, usize)> = Vec::new();
+    while !entries.is_empty() {
+        let (offset, depth) = (entries.next_offset(), base + entries.next_depth());
+        let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+        if is_scope(abbreviation.tag()) {
+            open.truncate(open.partition_point(|&(around, _)| around < depth));
+            let parent = open.last().map(|&(_, at)| at);
+            open.push((depth, scopes.len()));
+            scopes.push(Scope { offset, parent });
         }
-        Ok(())
+        let Some(sibling) = sibling_if_barren(abbreviation, &mut entries)? else { continue };
+        if sibling > offset {
+            (entries, base) = (unit.entries_raw(Some(sibling))?, depth);
+        }
     }
+    Ok(())
+}
 
-    /// Reads past the attributes of an entry; the entry's sibling, where it is stated, if nothing
-    /// below the entry can declare a function.
-    ///
-    /// That holds for inlined calls and for code of a function that is described elsewhere, which are
-    /// most of the debug information of optimised programs.
-    fn sibling_if_barren<'a>(
-        &mut self,
-        unit: UnitRef<'_, Slice<'a>>,
-        abbreviation: &gimli::Abbreviation,
-        entries: &mut gimli::EntriesRaw<'_, Slice<'a>>,
-    ) -> gimli::Result<Option<UnitOffset>> {
-        let attributes = abbreviation.attributes();
-        let instance = attributes.iter().any(|attribute| attribute.name() == gimli::DW_AT_abstract_origin);
-        let is_code = abbreviation.tag() == gimli::DW_TAG_subprogram;
-        if !instance || !(is_code || abbreviation.has_children()) {
-            entries.skip_attributes(attributes)?;
-            return Ok(None);
-        }
-        let (mut sibling, mut described, mut start) = (None, None, None);
-        for &attribute in attributes {
-            let attribute = entries.read_attribute(attribute)?;
-            match (attribute.name(), attribute.value()) {
-                (gimli::DW_AT_sibling, gimli::AttributeValue::UnitRef(to)) => sibling = Some(to),
-                (gimli::DW_AT_abstract_origin, gimli::AttributeValue::UnitRef(to)) => described = Some(to),
-                (gimli::DW_AT_low_pc, value) => start = unit.attr_address(value)?,
-                _ => {}
-            }
-        }
-        self.instances.extend(described.zip(start).filter(|_| is_code));
-        Ok(sibling.filter(|_| abbreviation.has_children()))
+/// Reads past the attributes of an entry; the entry's sibling, where it is stated, if nothing
+/// below the entry can declare a function.
+///
+/// That holds for inlined calls and for code of a function that is described elsewhere, which are
+/// most of the debug information of optimised programs.
+fn sibling_if_barren<'a>(
+    abbreviation: &gimli::Abbreviation,
+    entries: &mut gimli::EntriesRaw<'_, Slice<'a>>,
+) -> gimli::Result<Option<UnitOffset>> {
+    let attributes = abbreviation.attributes();
+    let instance = attributes.iter().any(|attribute| attribute.name() == gimli::DW_AT_abstract_origin);
+    if !instance || !abbreviation.has_children() {
+        entries.skip_attributes(attributes)?;
+        return Ok(None);
     }
+    let mut sibling = None;
+    for &attribute in attributes {
+        let attribute = entries.read_attribute(attribute)?;
+        if let (gimli::DW_AT_sibling, gimli::AttributeValue::UnitRef(to)) =
+            (attribute.name(), attribute.value())
+        {
+            sibling = Some(to);
+        }
+    }
+    Ok(sibling)
 }
 
 fn is_scope(tag: gimli::DwTag) -> bool {

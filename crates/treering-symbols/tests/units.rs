@@ -83,37 +83,6 @@ fn a_label_does_not_reach_into_the_code_of_another_unit() {
     assert_eq!(name_at(&program, end_of_code(&program) - 1), "label");
 }
 
-/// Without linkage names in the debug information, as Rust's `line-tables-only` has it.
-#[test]
-fn a_function_that_is_inlined_and_called_has_the_name_of_its_symbol() {
-    const SOURCE: &str = "
-        mod deep { pub mod inner {
-            #[inline] pub fn twist<T: Copy + Into<u64>>(a: T, n: u64) -> u64 {
-                let mut x: u64 = a.into();
-                for i in 0..n { x = x.rotate_left(5) ^ i; }
-                x
-            }
-        } }
-        #[no_mangle] #[inline(never)] pub fn direct(n: u64) -> u64 { deep::inner::twist(n as u8, n) }
-        fn main() {
-            let called = std::hint::black_box(deep::inner::twist::<u8> as fn(u8, u64) -> u64);
-            println!(\"{} {}\", called(3, 5), direct(std::env::args().count() as u64));
-        }";
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("units-{}-rust", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("the target directory can be written");
-    let (source, program) = (folder.join("twisted.rs"), folder.join("twisted"));
-    std::fs::write(&source, SOURCE).expect("the folder can be written");
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let options = ["-O", "-C", "debuginfo=line-tables-only", "-C", "codegen-units=1", "-o"];
-    let built = Command::new(rustc).args(options).arg(&program).arg(&source).output().expect("rustc runs");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let (start, size) = symbol(&program, "direct");
-    let inlined: Vec<_> = (start..start + size).map(|at| names_at(&program, at)).collect();
-    let path = |name: &String| name.starts_with("twisted::deep::inner::twist");
-    assert!(inlined.iter().any(|names| names.iter().any(path)), "{inlined:?}");
-    assert!(!inlined.iter().flatten().any(|name| name.starts_with("twist<")), "{inlined:?}");
-}
-
 #[test]
 fn blocks_of_haskell_belong_to_the_functions_around_them() {
     const SOURCE: &str = "module Main where\nimport Data.Bits\nimport Data.List (foldl')\n\
