@@ -1,6 +1,9 @@
 //! The commands: `on`, `off`, `resume`, `clear`, `status`, `info`, `print`, `save`.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +14,7 @@ use crate::hooks::{self, what};
 use crate::listing::Listing;
 use crate::naming::Namer;
 use crate::print;
-use crate::request::Request;
+use crate::request::{Request, check_ours, named_in};
 use crate::stopwatch::{self, Stopwatch};
 use crate::tables::Tables;
 use crate::temporary;
@@ -71,9 +74,8 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, String> {
         }
         ("print", options) => print(&Listing::read(options)?),
         ("await", []) => wait_for(hooks::Start::EvalOption),
-        ("await", [script]) => {
-            let path = std::path::absolute(script).map_err(|error| format!("{script}: {error}"))?;
-            wait_for(hooks::Start::Script(path))
+        ("await", [option, names]) if option == "-named-in" => {
+            wait_for(hooks::Start::Script(named_in(Path::new(names))?))
         }
         ("worker", options) => worker(options),
         ("save", [file]) => save(Path::new(file)),
@@ -102,14 +104,30 @@ fn on(request: Request) -> Result<Outcome, String> {
     let namer = Namer::with(request.filter.clone(), &request.home);
     hooks::start(request.bits, namer.without_builtins(request.bits & what::NO_BUILTINS != 0));
     let native = (request.bits & what::OPERATORS != 0).then_some(true);
+    tell(&request)?;
     *last() = Some(request);
     Ok(Outcome { native, window: Some(true), keeps: true, ..Value::Nothing.into() })
+}
+
+/// Tells the command `treering octave` which file is written. Workers of the script have files beside that one.
+fn tell(request: &Request) -> Result<(), String> {
+    let (Some(told), Some(path)) = (&request.told, treering_runtime::output()) else { return Ok(()) };
+    let written = match OpenOptions::new().write(true).create_new(true).open(told) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        file => file.and_then(|mut file| file.write_all(path.as_os_str().as_bytes())),
+    };
+    written.map_err(|error| format!("cannot write {}: {error}", told.display()))
 }
 
 fn options(request: &Request) -> Options {
     let output = request.output.clone().unwrap_or_else(temporary::file);
     let recursion = if request.folds { Recursion::Direct } else { Recursion::Full };
-    Options { kind: request.kind, recursion, output: Some(output), ..Options::default() }
+    Options { kind: request.kind, recursion, output: Some(output), command: shown(), ..Options::default() }
+}
+
+/// The command that the profile shows, if `treering octave` has written it.
+fn shown() -> Option<Vec<u8>> {
+    std::fs::read(std::env::var_os("TREERING_OCTAVE_COMMAND")?).ok()
 }
 
 /// Records nothing more.
@@ -193,10 +211,19 @@ fn tables() -> Tables {
 /// Stops, and prints what was recorded.
 fn print(listing: &Listing) -> Result<Outcome, String> {
     let off = off();
-    Ok(Outcome { value: Value::Text(print::tables(&tables(), listing)), ..off })
+    let statistics = listing.statistics || last().as_ref().is_some_and(|request| request.statistics);
+    let listing = Listing { statistics, ..listing.clone() };
+    Ok(Outcome { value: Value::Text(print::tables(&tables(), &listing)), ..off })
 }
 
 fn save(file: &Path) -> Result<Outcome, String> {
+    if treering_runtime::output().is_none() {
+        return Err(
+            "there is no profile: nothing was recorded since it was cleared; it begins with: profile on"
+                .to_owned(),
+        );
+    }
+    check_ours(file)?;
     treering_runtime::save(file).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
     Ok(Value::Nothing.into())
 }

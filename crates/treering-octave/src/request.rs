@@ -1,7 +1,10 @@
 //! The options of `on`.
 
-use std::fs::OpenOptions;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
 
 use treering_runtime::{Filter, Kind};
 
@@ -23,10 +26,14 @@ pub(crate) struct Request {
     pub(crate) folds: bool,
     /// The folder of our commands.
     pub(crate) home: String,
+    /// Whether statistics of single calls are printed, which are always recorded.
+    pub(crate) statistics: bool,
+    /// The file that tells the command `treering octave` which file is written.
+    pub(crate) told: Option<PathBuf>,
 }
 
 /// The words that may follow `on`, for error messages.
-pub(crate) const USAGE: &str = "graph, flat, -lines, -args, -operators, -memory, -only PATTERN, \
+pub(crate) const USAGE: &str = "graph, flat, -lines, -args, -operators, -memory, -statistics, -only PATTERN, \
      -ignore PATTERN, -output FILE, -detail mmex or builtin";
 
 /// The answer to MATLAB's options that ask for a history of calls.
@@ -52,7 +59,18 @@ impl Request {
                 "-operators" => request.bits |= what::OPERATORS,
                 "-only" => request.filter.only.push(next()?),
                 "-ignore" => request.filter.ignored.push(next()?),
-                "-output" => request.output = Some(writable(PathBuf::from(next()?))?),
+                "-output" => {
+                    let file = PathBuf::from(next()?);
+                    check_ours(&file)?;
+                    request.output = Some(writable(file)?);
+                }
+                // The command has looked at what is there.
+                "-output-named-in" => {
+                    let names = PathBuf::from(next()?);
+                    request.output = Some(writable(named_in(&names)?)?);
+                    request.told = Some(names.with_file_name("output"));
+                }
+                "-statistics" => request.statistics = true,
                 // The words of MATLAB.
                 "-detail" => request.bits = detail(request.bits, &next()?)?,
                 "-timer" => timer(&next()?)?,
@@ -90,6 +108,29 @@ fn timer(clock: &str) -> Result<(), String> {
                 .to_owned())
         }
         other => Err(format!("-timer takes real, not '{other}'")),
+    }
+}
+
+/// The path that a file holds: Octave's texts cannot hold every path.
+pub(crate) fn named_in(names: &Path) -> Result<PathBuf, String> {
+    let bytes = std::fs::read(names).map_err(|error| format!("cannot read {}: {error}", names.display()))?;
+    Ok(PathBuf::from(OsString::from_vec(bytes)))
+}
+
+/// Refuses a file that is there and is no profile of ours, which would be lost.
+pub(crate) fn check_ours(file: &Path) -> Result<(), String> {
+    const STARTS: [&[u8]; 2] = [b"\x89trg", b"\x89trl"];
+    let mut start = [0; 4];
+    if !file.is_file() {
+        return Ok(());
+    }
+    let read = File::open(file).and_then(|mut file| file.read(&mut start));
+    match read {
+        Ok(length) if length > 0 && !STARTS.contains(&&start[..length]) => {
+            Err(format!("{} exists and is no profile of Treering; name another file", file.display()))
+        }
+        // What cannot be read is said when it cannot be written.
+        _ => Ok(()),
     }
 }
 
@@ -135,6 +176,28 @@ mod tests {
             read("-timer real -nohistory -detail mmex").unwrap().bits,
             what::CALLS | what::NO_BUILTINS
         );
+    }
+
+    #[test]
+    fn files_that_are_no_profiles_are_not_replaced() {
+        let folder = treering_temporary::Folder::create("test").unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        for (name, bytes, is_ours) in [
+            ("notes.txt", &b"my notes"[..], false),
+            ("short", b"\x89", false),
+            ("empty", b"", true),
+            ("ours.trg", b"\x89trg\r\n\x1a\n", true),
+            ("live.trg", b"\x89trl\r\n\x1a\n", true),
+        ] {
+            let path = file(name, bytes);
+            let words = format!("-output {}", path.display());
+            assert_eq!(read(&words).is_ok(), is_ours, "{name}");
+            assert_eq!(std::fs::read(&path).unwrap(), bytes, "{name}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What the commands for interpreted languages share: running an interpreter that loads our library, and printing the
 //! summary of the profile.
 
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -26,6 +27,15 @@ use crate::word::word;
 pub fn folder(language: &str) -> Result<Folder, Failure> {
     let cannot = format!("cannot make a folder in {}", treering_temporary::directory().display());
     Folder::create(language).context(cannot)
+}
+
+/// Writes the words of the command that a profile is to show, without what is added to it here, into a file that our
+/// library reads; its path.
+pub fn write_command(folder: &Path, words: &[OsString]) -> Result<PathBuf, Failure> {
+    let path = folder.join("command");
+    let text: Vec<u8> = words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
+    std::fs::write(&path, text).context(format_args!("cannot write {}", path.display()))?;
+    Ok(path)
 }
 
 /// The full path of the file to write, which can be written.

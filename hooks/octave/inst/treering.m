@@ -72,6 +72,7 @@
 ##
 ## @table @code
 ## @item -statistics
+## Also as an option of @code{on}, for each @code{info} that follows.
 ## Print the mean, least and greatest time of single calls, their standard
 ## deviation, and as @code{calm} the mean of calls that took less than twice
 ## the least until then: of each function and of each arc of the graph.

@@ -1,14 +1,17 @@
 //! `treering octave`: runs a script under GNU Octave and profiles it.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
+
+use treering_formats::Format;
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, exit_status, print_summary, writable};
 use crate::library;
 use crate::open::open_profile;
+use crate::output::check_target;
 use crate::page::beside;
 
 /// Run a script under GNU Octave and profile its functions
@@ -66,6 +69,10 @@ pub struct Octave {
     #[arg(long)]
     view: bool,
 
+    /// Replace the file even if it is not a profile that Treering wrote
+    #[arg(long)]
+    force: bool,
+
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
@@ -83,6 +90,10 @@ pub struct Octave {
 /// What an Octave runs that the script starts.
 const WORKER: &str = include_str!("../../../../hooks/octave/inst/worker/PKG_ADD");
 
+/// Files that hold paths, which Octave's texts could not: of the profile, and of the script.
+const WANTED: &str = "wanted";
+const SCRIPT: &str = "script";
+
 /// What is said where the interpreter is refused.
 const KNOWN: &str =
     "Treering knows Octave 7 to 11 on Linux and x86-64, with liboctinterp as a shared library";
@@ -95,10 +106,12 @@ impl Octave {
         if let Some(script) = script.filter(|script| !Path::new(script).is_file()) {
             return Err(no_script(Path::new(script)));
         }
+        let inputs: Vec<&Path> = script.map(Path::new).into_iter().collect();
+        check_target(&self.output, &inputs, Format::Trg, self.force)?;
         if self.view {
             beside(&self.output, false)?;
         }
-        let folder = Folder::create(&self.options()?, script.map(OsString::as_os_str))?;
+        let folder = Folder::create(&self.options(), &writable(&self.output)?, script.map(Path::new))?;
         let mut command = self.command(&folder)?;
         let cannot_run = |error| self.cannot_run(&error);
         let status = interpreter::run(&mut command, &folder.folder, cannot_run, "Octave")?;
@@ -111,8 +124,7 @@ impl Octave {
     }
 
     /// The words for `on`.
-    fn options(&self) -> Result<Vec<Vec<u8>>, Failure> {
-        let output = writable(&self.output)?;
+    fn options(&self) -> Vec<Vec<u8>> {
         let mut words: Vec<Vec<u8>> = vec![if self.flat { "flat" } else { "graph" }.into()];
         let switches = [
             (self.lines, "-lines"),
@@ -124,8 +136,8 @@ impl Octave {
         for (name, patterns) in [("-only", &self.only), ("-ignore", &self.ignore)] {
             words.extend(patterns.iter().flat_map(|pattern| [name.into(), pattern.clone().into_bytes()]));
         }
-        words.extend([b"-fold".to_vec(), b"-output".to_vec(), output.as_os_str().as_bytes().to_vec()]);
-        Ok(words)
+        words.push(b"-fold".to_vec());
+        words
     }
 
     fn command(&self, folder: &Folder) -> Result<Command, Failure> {
@@ -135,8 +147,16 @@ impl Octave {
             command.arg("--eval").arg(code);
         }
         command.args(&self.command);
-        command.envs(folder.for_workers(&self.options()?));
+        command.envs(folder.for_workers(&self.options()));
+        command
+            .env("TREERING_OCTAVE_COMMAND", interpreter::write_command(folder.path(), &self.command_line())?);
         Ok(command)
+    }
+
+    /// Octave's command line without what is added to it here.
+    fn command_line(&self) -> Vec<OsString> {
+        let code = self.eval.iter().flat_map(|code| [OsString::from("--eval"), code.clone()]);
+        std::iter::once(self.octave.clone()).chain(code).chain(self.command.iter().cloned()).collect()
     }
 
     fn cannot_run(&self, error: &std::io::Error) -> Failure {
@@ -186,15 +206,14 @@ fn no_script(script: &Path) -> Failure {
 /// starts.
 struct Folder {
     folder: treering_temporary::Folder,
-    /// With which recording begins; nothing for code.
-    script: Option<Vec<u8>>,
+    /// Whether recording begins with a script, rather than with code.
+    has_script: bool,
 }
 
 impl Folder {
-    fn create(options: &[Vec<u8>], script: Option<&OsStr>) -> Result<Self, Failure> {
+    fn create(options: &[Vec<u8>], output: &Path, script: Option<&Path>) -> Result<Self, Failure> {
         let library = library::OCTAVE.path()?;
-        let script = script.map(|script| script.as_bytes().to_vec());
-        let folder = Self { folder: interpreter::folder("octave")?, script };
+        let folder = Self { folder: interpreter::folder("octave")?, has_script: script.is_some() };
         let cannot = format!("cannot write to {}", folder.path().display());
         let worker = folder.worker();
         std::fs::create_dir(&worker).context(&cannot)?;
@@ -203,6 +222,11 @@ impl Folder {
         }
         std::fs::write(folder.path().join("PKG_ADD"), folder.start_file(options)).context(&cannot)?;
         std::fs::write(worker.join("PKG_ADD"), WORKER).context(&cannot)?;
+        std::fs::write(folder.path().join(WANTED), output.as_os_str().as_bytes()).context(&cannot)?;
+        if let Some(script) = script {
+            let script = std::path::absolute(script).context(&cannot)?;
+            std::fs::write(folder.path().join(SCRIPT), script.as_os_str().as_bytes()).context(&cannot)?;
+        }
         Ok(folder)
     }
 
@@ -222,7 +246,8 @@ impl Folder {
             path.push(":");
         }
         path.push(self.worker());
-        let words = [vec![self.worker().into_os_string().into_encoded_bytes()], options.to_vec()].concat();
+        let worker = self.worker().into_os_string().into_encoded_bytes();
+        let words = [vec![worker], options.to_vec(), self.output_option()].concat();
         let words = OsString::from_vec(words.join(&b'\n'));
         [("OCTAVE_PATH", path), ("TREERING_OCTAVE_WORKER", words)]
     }
@@ -231,7 +256,8 @@ impl Folder {
     /// code. Where they are refused Octave ends.
     fn start_file(&self, options: &[Vec<u8>]) -> Vec<u8> {
         let name = |file: &str| quoted(self.path().join(file).as_os_str().as_bytes());
-        let words: Vec<Vec<u8>> = options.iter().map(|word| quoted(word)).collect();
+        let words = [options.to_vec(), self.output_option()].concat();
+        let words: Vec<Vec<u8>> = words.iter().map(|word| quoted(word)).collect();
         let on = [b"  __treering__ ('on', ", &words.join(&b", "[..])[..], b");\n  __treering__ ('off');\n"]
             .concat();
         let write = |file: &str, what: &str| {
@@ -251,18 +277,22 @@ impl Folder {
             once,
             b"try\n".to_vec(),
             on,
-            write("output", "__treering__ ('status').File"),
             b"catch treering_error__\n".to_vec(),
             write("refused", "treering_error__.message"),
             // At this moment exit crashes Octave.
             b"  kill (getpid (), 9);\nend\nclear treering_file__ treering_error__\n".to_vec(),
-            match &self.script {
-                Some(script) => [b"__treering__ ('await', ", &quoted(script)[..], b");\n"].concat(),
-                None => b"__treering__ ('await');\n".to_vec(),
+            match self.has_script {
+                true => [b"__treering__ ('await', '-named-in', ", &name(SCRIPT)[..], b");\n"].concat(),
+                false => b"__treering__ ('await');\n".to_vec(),
             },
             b"end\n".to_vec(),
         ]
         .concat()
+    }
+
+    /// The option by which the library learns the file to write, and tells it in the file `output`.
+    fn output_option(&self) -> Vec<Vec<u8>> {
+        vec![b"-output-named-in".to_vec(), self.path().join(WANTED).into_os_string().into_encoded_bytes()]
     }
 
     /// Why the hooks were refused, if they were.

@@ -36,6 +36,7 @@ mod merge;
 mod model;
 mod octave;
 mod octave_refused;
+mod octave_runs;
 mod octave_terminal;
 mod octave_truth;
 mod octave_view;
