@@ -143,7 +143,7 @@ fn a_profile_reads_the_same_after_the_program_is_gone() {
 }
 
 /// Writes `treering.trg` in a session of its own.
-pub fn session_with(profile: &Profile) -> Session {
+fn session_with(profile: &Profile) -> Session {
     let session = Session::new();
     let mut file = Vec::new();
     trg::write(profile, &mut file).expect("a vector takes everything");
@@ -163,7 +163,7 @@ fn timed() -> Profile {
 }
 
 /// A session whose `treering.trg` holds calls that were timed at a cost that is known.
-pub fn biased() -> Session {
+pub(crate) fn biased() -> Session {
     session_with(&timed())
 }
 
