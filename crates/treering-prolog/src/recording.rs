@@ -24,6 +24,15 @@ struct Recording {
     _folder: Option<Folder>,
 }
 
+/// Tells the command `treering prolog` which file is written. Prolog's texts cannot hold every name.
+fn tell() {
+    use std::os::unix::ffi::OsStrExt as _;
+    if let (Some(told), Some(path)) = (std::env::var_os("TREERING_PROLOG_TOLD"), treering_runtime::output()) {
+        // The command says that it was not told.
+        let _ = std::fs::write(told, path.as_os_str().as_bytes());
+    }
+}
+
 fn temporary() -> Result<Folder, String> {
     Folder::create("prolog")
         .map_err(|error| format!("cannot make a folder in {}: {error}", directory().display()))
@@ -65,15 +74,29 @@ pub(crate) fn begin(output: &str, recursion: &str, clock: &str) -> Result<(), St
         other => return Err(format!("unknown recursion rule {other}")),
     };
     let folder = if output.is_empty() { Some(temporary()?) } else { None };
-    let output =
-        Some(folder.as_ref().map_or_else(|| output.into(), |folder| folder.path().join("profile.trg")));
-    let options =
-        Options { recursion, output, cpu_time: clock == "cpu", counts_exits: true, ..Options::default() };
+    let of_command = std::env::var_os("TREERING_PROLOG_OUTPUT").filter(|_| folder.is_none());
+    let path = match (&folder, &of_command) {
+        (Some(folder), _) => folder.path().join("profile.trg"),
+        (None, Some(path)) => path.into(),
+        (None, None) => output.into(),
+    };
+    let command = std::env::var_os("TREERING_PROLOG_COMMAND").and_then(|file| std::fs::read(file).ok());
+    let options = Options {
+        recursion,
+        output: Some(path),
+        cpu_time: clock == "cpu",
+        counts_exits: true,
+        command,
+        ..Options::default()
+    };
     // The environment must not switch anything on by itself.
     treering_runtime::clear_profiler();
     treering_runtime::discard();
     treering_runtime::set_profiler(options.clone());
     treering_runtime::clear_profiler();
+    if of_command.is_some() {
+        tell();
+    }
     LOST.store(0, Relaxed);
     *state = Some(Recording { options, functions: Vec::new().into(), names: Vec::new(), _folder: folder });
     NUMBER.fetch_add(1, Relaxed);

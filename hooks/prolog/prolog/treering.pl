@@ -20,7 +20,7 @@
 :- else.
 :- use_module(library(statistics), [profile_data/1]).
 :- endif.
-:- autoload(library(process), [process_create/3, process_wait/2]).
+:- autoload(library(process), [process_create/3, process_kill/2, process_wait/2]).
 :- autoload(library(shlib), [load_foreign_library/1]).
 
 :- set_prolog_flag(generate_debug_info, false).
@@ -169,8 +169,41 @@ must_be_writable(Output) :-
     absolute_file_name(Output, File),
     (   access_file(File, write),
         \+ exists_directory(File)
-    ->  true
+    ->  must_be_ours(File)
     ;   permission_error(write, file, File)
+    ).
+
+%   What is there and is no profile of Treering is not replaced.
+
+must_be_ours(Output) :-
+    absolute_file_name(Output, File),
+    (   exists_file(File),
+        size_file(File, Size),
+        Size > 0,
+        \+ is_profile(File)
+    ->  throw(error(permission_error(replace, file, File),
+                    context(treering/2, 'it is no profile of Treering: name another file with output(File)')))
+    ;   true
+    ).
+
+is_profile(File) :-
+    setup_call_cleanup(
+        open(File, read, In, [type(binary)]),
+        read_start(24, In, Start),
+        close(In)),
+    member(Text, ["\211\trg", "\211\trl", "treering prolog profile"]),
+    string_codes(Text, Codes),
+    append(Codes, _, Start),
+    !.
+
+read_start(Count, In, Bytes) :-
+    (   Count > 0,
+        get_byte(In, Byte),
+        Byte >= 0
+    ->  Bytes = [Byte|Rest],
+        Left is Count-1,
+        read_start(Left, In, Rest)
+    ;   Bytes = []
     ).
 
 
@@ -274,9 +307,12 @@ begin_ports(Goal, Settings, Heads) :-
     ;   throw(error(permission_error(profile, goal, treering), context(treering/2, Problem)))
     ),
     assertz(active(ports(Settings))),
-    '$tr_facts'(Facts),
-    facts(Facts, File, _, _, _),
-    tell_file(File),
+    (   getenv('TREERING_PROLOG_OUTPUT', _)
+    ->  unsetenv('TREERING_PROLOG_OUTPUT')  % the library tells it, byte for byte
+    ;   '$tr_facts'(Facts),
+        facts(Facts, File, _, _, _),
+        tell_file(File)
+    ),
     goal_line(Goal, GoalLine),
     maplist(predicate_line, Heads, Lines),
     atomics_to_string([GoalLine|Lines], Text),
@@ -365,11 +401,11 @@ end_ports(Catcher, Settings) :-
     report_ports(Settings, File, Rows),
     (   wrapped(_)
     ->  '$tr_live'(Live),
-        print_message(warning, treering(still_open(Live)))
+        say(warning, treering(still_open(Live)))
     ;   true
     ),
     (   Lost > 0
-    ->  print_message(warning, treering(lost(Lost)))
+    ->  say(warning, treering(lost(Lost)))
     ;   true
     ),
     warn_of_depth(Catcher, Deepest).
@@ -378,10 +414,10 @@ end_ports(Catcher, Settings) :-
 
 warn_of_depth(exception(error(resource_error(_), _)), Deepest) :-
     !,
-    print_message(warning, treering(out_of_stack(Deepest))).
+    say(warning, treering(out_of_stack(Deepest))).
 warn_of_depth(_, Depth-Most) :-
     (   Depth >= 100 000
-    ->  print_message(warning, treering(deep(Depth-Most)))
+    ->  say(warning, treering(deep(Depth-Most)))
     ;   true
     ).
 
@@ -503,23 +539,37 @@ must_be_module(Module) :-
     ;   existence_error(module, Module)
     ).
 
-%   The modules of the program, rather than of libraries and the system.
+%   Modules that may hold predicates of the program, rather than of libraries and the system.
 
 own_module(Module) :-
     current_module(Module),
-    \+ memberchk(Module, [treering,prolog]),
+    Module \== treering,
     module_property(Module, class(Class)),
     memberchk(Class, [user,test,temporary]).
 
 defined_in(Module, Module:Head) :-
     current_predicate(Module:Name/Arity),
-    \+ sub_atom(Name, 0, _, _, $),
     functor(Head, Name, Arity),
     \+ predicate_property(Module:Head, imported_from(_)),
     predicate_property(Module:Head, defined),
     \+ predicate_property(Module:Head, thread_local),
+    \+ is_tabled_clause(Module, Name),
+    \+ is_bookkeeping(Name/Arity),
+    is_of_program(Module:Head).
+
+%   By the files of its clauses: one of the program's makes it the program's, also where it is a hook of the
+%   system. Otherwise those that the system has in the modules of the program are left out: with clauses from
+%   its files, hooks without clauses, and what it marks by a dollar.
+
+is_of_program(Head) :-
+    of_program(Head, _, _),
+    !.
+is_of_program(Module:Head) :-
+    Module \== prolog,
+    functor(Head, Name, _),
+    \+ sub_atom(Name, 0, _, _, $),
     \+ is_hook(Module:Head),
-    \+ is_tabled_clause(Module, Name).
+    \+ clause_file(Module:Head, _, _).
 
 %   Hooks of the system that have no clauses.
 
@@ -528,6 +578,39 @@ is_hook(Head) :-
     \+ ( predicate_property(Head, number_of_clauses(Count)),
          Count > 0
        ).
+
+%   Where the clauses of the program are: each with its file and line.
+
+of_program(Head, File, Line) :-
+    clause_file(Head, File, Line),
+    \+ is_of_system(File).
+
+clause_file(Head, File, Line) :-
+    predicate_property(Head, number_of_clauses(_)),
+    catch(nth_clause(Head, _, Clause), _, fail),
+    clause_property(Clause, file(File)),
+    clause_property(Clause, line_count(Line)).
+
+is_of_system(File) :-
+    current_prolog_flag(home, Home),
+    atom_concat(Home, /, Folder),
+    sub_atom(File, 0, _, _, Folder),
+    !.
+is_of_system(File) :-
+    module_property(treering, file(File)).
+
+%   What the system notes of a program's predicates, as clauses from the program's file.
+
+is_bookkeeping('$tabled'/2).
+is_bookkeeping('$table_mode'/3).
+is_bookkeeping('$table_update'/4).
+is_bookkeeping('$pldoc'/4).
+is_bookkeeping('$pldoc_link'/2).
+is_bookkeeping('$mode'/2).
+is_bookkeeping('$exported_op'/3).
+is_bookkeeping('$pred_option'/4).
+is_bookkeeping(Name/_) :-
+    sub_atom(Name, 0, _, _, '$wrap$').
 
 %   The clauses of a tabled predicate; its calls are counted at the predicate itself.
 
@@ -609,13 +692,16 @@ goal_label(Goal0, Label) :-
     ).
 
 place(Head, Kind, File, Line) :-
-    (   predicate_property(Head, file(File0))
-    ->  File = File0
-    ;   File = ''
-    ),
-    (   predicate_property(Head, line_count(Line0))
-    ->  Line = Line0
-    ;   Line = 0
+    (   predicate_property(Head, multifile),
+        of_program(Head, File0, Line0)
+    ->  File = File0,
+        Line = Line0
+    ;   predicate_property(Head, file(File0)),
+        predicate_property(Head, line_count(Line0))
+    ->  File = File0,
+        Line = Line0
+    ;   File = '',
+        Line = 0
     ),
     (   Head = system:_
     ->  Kind = system
@@ -637,6 +723,61 @@ label(Module:Head, Label) :-
 
 
                  /*******************************
+                 *        OTHER THREADS         *
+                 *******************************/
+
+%   SWI-Prolog's profiler follows the thread that calls the goal. How many others were made since, and the
+%   processor time of all others, tell what is not in the profile.
+
+threads(threads(Made, Process, Thread, Collector)) :-
+    statistics(threads_created, Made),
+    statistics(process_cputime, Process),
+    statistics(cputime, Thread),
+    collectors(Collector).
+
+%   The thread that collects atoms and clauses is the system's own.
+
+collectors(1) :-
+    catch(thread_property(gc, status(_)), _, fail),
+    !.
+collectors(0).
+
+%   Less time than this is the system's own as well.
+
+left_out(threads(Made0, Process0, Thread0, Collector0), others(Count, Seconds)) :-
+    threads(threads(Made, Process, Thread, Collector)),
+    Count is max(0, Made-Made0-(Collector-Collector0)),
+    Seconds is max(0.0, (Process-Process0)-(Thread-Thread0)),
+    (   Count > 0
+    ->  true
+    ;   Seconds > 0.05,
+        Seconds > 0.1*(Thread-Thread0)
+    ).
+
+say_left_out(Start, Others) :-
+    (   left_out(Start, Others)
+    ->  say(warning, treering(other_threads(Others)))
+    ;   Others = none
+    ).
+
+write_left_out(_, none) :- !.
+write_left_out(Out, Others) :-
+    others_text(Others, Text),
+    line(Out, [note,Text]).
+
+others_text(others(Count, Seconds), Text) :-
+    (   Count =:= 0
+    ->  Which = 'other threads'
+    ;   Count =:= 1
+    ->  Which = 'another thread, which was made meanwhile,'
+    ;   format(atom(Which), '~D other threads, which were made meanwhile,', [Count])
+    ),
+    format(atom(Text),
+           'calls and time of ~w are not in this profile (~3f s of CPU time): SWI-Prolog follows one thread; ports count all',
+           [Which,Seconds]).
+
+
+                 /*******************************
                  *   SWI-PROLOG'S OWN PROFILER  *
                  *******************************/
 
@@ -646,11 +787,12 @@ label(Module:Head, Label) :-
 with_ticks(Goal, Settings) :-
     time_name(Settings.clock, Time),
     get_time(Start),
+    threads(Threads),
     goal_label(Goal, Label),
     setup_call_cleanup(
-        assertz(active(ticks(Label, Start, Settings))),
+        assertz(active(ticks(Label, Start-Threads, Settings))),
         under_profiler(Goal, Time),
-        end_ticks(Label, Start, Settings)).
+        end_ticks(Label, Start-Threads, Settings)).
 
 %   What profile/2 calls; since 9.1.8 with the ports that are counted and a rate. The tree is built by the
 %   rule of earlier versions.
@@ -667,9 +809,10 @@ under_profiler(Goal, Time) :-
 time_name(cpu,  cputime).
 time_name(wall, walltime).
 
-end_ticks(Label, Start, Settings) :-
+end_ticks(Label, Start-Threads, Settings) :-
     retractall(active(_)),
-    write_ticks(Settings, Label, Start, Summary, File),
+    say_left_out(Threads, Others),
+    write_ticks(Settings, Label, Start, Others, Summary, File),
     report_ticks(Settings, File),
     warn_of_samples(Summary).
 
@@ -691,7 +834,8 @@ show_profile(Options) :-
     ;   Clock = cpu
     ),
     settings([top(Top),cumulative(Cumulative),clock(Clock)], Settings),
-    write_ticks(Settings, '', 0, Summary, File),
+    must_be_ours(Settings.output),
+    write_ticks(Settings, '', 0, none, Summary, File),
     report_ticks(Settings, File),
     warn_of_samples(Summary).
 
@@ -701,16 +845,16 @@ show_profile(Options) :-
 warn_of_samples(Summary) :-
     Samples = Summary.samples,
     (   Samples < 100
-    ->  print_message(warning, treering(few_samples(Samples)))
+    ->  say(warning, treering(few_samples(Samples)))
     ;   true
     ).
 
-write_ticks(Settings, Goal, Start, Summary, File) :-
+write_ticks(Settings, Goal, Start, Others, Summary, File) :-
     absolute_file_name(Settings.output, File),
     summary(Summary),
     setup_call_cleanup(
         open(File, write, Out, [encoding(utf8),newline(posix)]),
-        write_profile(Out, Settings.clock, Goal, Start, Summary),
+        write_profile(Out, Settings.clock, Goal, Start, Others, Summary),
         close(Out)),
     tell_file(File).
 
@@ -740,7 +884,7 @@ statistics_goal(Samples, Ticks, Accounting, Time, Nodes, system:Goal) :-
     predicate_property(system:Goal, defined),
     !.
 
-write_profile(Out, Clock, Goal, Start, Summary) :-
+write_profile(Out, Clock, Goal, Start, Others, Summary) :-
     system_name(System),
     Nanoseconds is round(Summary.time*1.0e9),
     StartNs is round(Start*1.0e9),
@@ -757,6 +901,7 @@ write_profile(Out, Clock, Goal, Start, Summary) :-
     line(Out, [samples,Summary.samples]),
     line(Out, [ticks,Summary.ticks]),
     line(Out, [accounting,Summary.accounting]),
+    write_left_out(Out, Others),
     (   has_tree
     ->  line(Out, [rule,'swi-classic']),
         write_tree(Out)
@@ -800,9 +945,15 @@ write_tree(Out) :-                      % nothing was called
 
 below(Node, Children) :-
     findall(tree(Child,Grandchildren),
-            ( '$prof_sibling_of'(Child, Node), below(Child, Grandchildren) ),
+            ( '$prof_sibling_of'(Child, Node), \+ is_end(Child), below(Child, Grandchildren) ),
             Youngest),
     reverse(Youngest, Children).
+
+%   What a signal runs to end the profile is no part of the goal.
+
+is_end(Node) :-
+    '$prof_node'(Node, Predicate, _, _, _, _, _, _),
+    head_of(Predicate, treering:ended_by(_)).
 
 without_plumbing(tree(Node,Children), Roots) :-
     '$prof_node'(Node, Predicate, _, _, _, _, Ticks, _),
@@ -979,19 +1130,20 @@ kernel_is_known :-
     ),
     (   Problem == ""
     ->  true
-    ;   print_message(informational, treering(sampled_instead(Problem))),
+    ;   say(informational, treering(sampled_instead(Problem))),
         fail
     ).
 
 with_kernel(Goal, Settings) :-
     know_cost,                          % chooses the clock
     get_time(Start),
+    threads(Threads),
     goal_label(Goal, Label),
     reset_profiler,
     setup_call_cleanup(
-        begin_kernel(Label, Start, Settings),
+        begin_kernel(Label, Start-Threads, Settings),
         once(under_kernel(Goal)),
-        end_kernel(Label, Start, Settings)).
+        end_kernel(Label, Start-Threads, Settings)).
 
 begin_kernel(Label, Start, Settings) :-
     '$tr_kernel_begin'(Problem),
@@ -1007,11 +1159,12 @@ under_kernel(Goal) :-
     call(Goal),
     profiler(_, false).
 
-end_kernel(Label, Start, Settings) :-
+end_kernel(Label, Start-Threads, Settings) :-
     profiler(_, false),
     '$tr_kernel_end',
     reset_profiler,
     retractall(active(_)),
+    say_left_out(Threads, Others),
     '$tr_kernel_lines'(Text),
     split_string(Text, "\n", "", [First|Lines0]),
     exclude(==(""), Lines0, Lines),
@@ -1020,12 +1173,12 @@ end_kernel(Label, Start, Settings) :-
     absolute_file_name(Settings.output, File),
     setup_call_cleanup(
         open(File, write, Out, [encoding(utf8),newline(posix)]),
-        write_kernel(Out, Label, Start, OutsideNs, TimeNs, NodeRows, Predicates),
+        write_kernel(Out, Label, Start-Others, OutsideNs, TimeNs, NodeRows, Predicates),
         close(Out)),
     tell_file(File),
     report_kernel(Settings, File, TimeNs, NodeRows, Predicates).
 
-write_kernel(Out, Label, Start, OutsideNs, TimeNs, NodeRows, Predicates) :-
+write_kernel(Out, Label, Start-Others, OutsideNs, TimeNs, NodeRows, Predicates) :-
     StartNs is round(Start*1.0e9),
     system_name(System),
     line(Out, ['treering prolog profile',1]),
@@ -1036,6 +1189,7 @@ write_kernel(Out, Label, Start, OutsideNs, TimeNs, NodeRows, Predicates) :-
     line(Out, [start,StartNs]),
     line(Out, [time,TimeNs]),
     line(Out, [rule,'swi-classic']),
+    write_left_out(Out, Others),
     findall(Number, member([_,Number|_], NodeRows), Numbers),
     max_list([0|Numbers], Most),
     findall(Head, ( between(1, Most, Number), kernel_head(Number, Head) ), Predicates),
@@ -1162,6 +1316,17 @@ program(Program) :-
 tell_next(File) :-
     print_message(informational, treering(wrote(File))).
 
+%   The command's option --quiet lets errors through only.
+
+:- dynamic
+    is_quiet/0.
+
+say(Level, Message) :-
+    (   is_quiet
+    ->  true
+    ;   print_message(Level, Message)
+    ).
+
 :- multifile
     prolog:message//1.
 
@@ -1193,7 +1358,10 @@ message(sampled_instead(Problem)) -->
     [ 'the wall clock is sampled: ~w'-[Problem] ].
 message(few_samples(Samples)) -->
     [ 'the time was taken ~D times only, which is too few to tell where it goes: let the goal run for a'-[Samples], nl,
-      'second or more. Calls are exact' ].
+      'second or more. Calls of the thread that called the goal are exact' ].
+message(other_threads(Others)) -->
+    { others_text(Others, Text) },
+    [ '~w'-[Text], nl, 'of all threads: ports(true), or from a shell --ports' ].
 message(public_only) -->
     [ 'this SWI-Prolog does not show the tree of its profiler; the profile has callers and callees, without chains' ].
 
@@ -1247,13 +1415,25 @@ forget_expansion :-
            erase(Clause)).
 
 from_shell(GoalText, OptionsText, Status) :-
+    (   getenv('TREERING_PROLOG_QUIET', _)
+    ->  unsetenv('TREERING_PROLOG_QUIET'),
+        assertz(is_quiet)
+    ;   true
+    ),
     term_string(Options, OptionsText),
-    term_string(Goal, GoalText, [module(user)]),
-    (   treering(user:Goal, Options)
+    catch(term_string(Goal, GoalText, [module(user)]), Error, syntax_error(GoalText, Error)),
+    (   nonvar(Error)
+    ->  Status = 2
+    ;   end_at_signals,
+        tell_begun,
+        treering(user:Goal, Options)
     ->  Status = 0
-    ;   print_message(error, init_goal(failed, user:Goal)),
+    ;   print_as_swipl([init_goal_failed(failed, GoalText), init_goal(failed, GoalText)]),
         Status = 1
     ).
+
+syntax_error(GoalText, Error) :-
+    print_as_swipl([init_goal_syntax(Error, GoalText), init_goal(syntax(Error), GoalText)]).
 
 raised(_, '$aborted', 2) :- !.          % another thread has halted
 raised(_, unwind(abort), 2) :- !.
@@ -1261,7 +1441,54 @@ raised(_, unwind(halt(Status0)), Status) :-
     !,
     Status = Status0.
 raised(GoalText, Error, 2) :-
-    print_message(error, init_goal(goal_raised(Error), GoalText)).
+    print_as_swipl([init_goal_failed(Error, GoalText), init_goal(goal_raised(Error), GoalText)]).
+
+%   The messages of the option -g, which have other names in other versions: the first that is known.
+
+print_as_swipl(Messages) :-
+    member(Message, Messages),
+    message_to_text(Message, Text),
+    \+ sub_string(Text, 0, _, _, "Unknown message"),
+    !,
+    print_message(error, Message).
+print_as_swipl([Message|_]) :-
+    print_message(error, Message).
+
+%   A signal that ends swipl ends the profile first. What the program does at signals holds instead of this.
+
+end_at_signals :-
+    forall(member(Signal, [int,term,hup]),
+           (   on_signal(Signal, Old, Old),
+               memberchk(Old, [default,'$foreign_function'(_)])
+           ->  on_signal(Signal, _, treering:ended_by)
+           ;   true
+           )).
+
+:- public
+    ended_by/1.
+
+ended_by(Signal) :-
+    profiler(_, false),
+    end_early,
+    on_signal(Signal, _, default),
+    current_prolog_flag(pid, Pid),
+    catch(process_kill(Pid, Signal), _, true),
+    sleep(1),
+    nth0(At, [hup,int], Signal),            % not by the signal, where it cannot be sent
+    Status is 129+At,
+    halt(Status).
+ended_by(_) :-
+    halt(143).
+
+%   Tells the command that the goal is about to run.
+
+tell_begun :-
+    (   getenv('TREERING_PROLOG_TOLD', Told)
+    ->  atom_concat(Told, '.begun', File),
+        open(File, write, Out),
+        close(Out)
+    ;   true
+    ).
 
 %   Tells the command which file is written.
 

@@ -2,17 +2,19 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use clap::ValueEnum;
 use treering_formats::{Format, trg};
 
+use crate::ending::signal_name;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, exit_status, print_summary, writable};
 use crate::library;
 use crate::open::{Opened, open_profile};
-use crate::output::write_whole;
+use crate::output::{check_target, write_whole};
 use crate::page::beside;
 
 /// Run a goal under SWI-Prolog and profile its predicates
@@ -73,6 +75,10 @@ pub struct Prolog {
     #[arg(long)]
     view: bool,
 
+    /// Replace the file even if it is not a profile that Treering wrote
+    #[arg(long)]
+    force: bool,
+
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
@@ -114,8 +120,9 @@ impl Prolog {
         if !self.program.is_file() {
             return Err(no_program(&self.program));
         }
+        check_target(&self.output, &[&self.program], Format::Trg, self.force)?;
         if self.view {
-            beside(&self.output, false)?;
+            beside(&self.output, self.force)?;
         }
         let output = writable(&self.output)?;
         let kept = interpreter::folder("prolog")?;
@@ -140,19 +147,37 @@ impl Prolog {
         command.args(self.stack_limit.iter().map(|limit| format!("--stack-limit={limit}")));
         command.args(["-g", "treering:from_shell", "-t", "halt"]);
         command.arg(first(folder)).arg(&self.program).arg("--").args(&self.arguments);
+        let shown = interpreter::write_command(folder, &self.command_line())?;
         command
-            .env("TREERING_PROLOG_GOAL", self.goal.as_deref().unwrap_or("main"))
-            .env("TREERING_PROLOG_OPTIONS", self.options(&self.written(folder, output)))
+            .env("TREERING_PROLOG_COMMAND", shown)
+            .env("TREERING_PROLOG_GOAL", self.goal())
+            .env("TREERING_PROLOG_OPTIONS", self.options(&written(folder)))
             .env("TREERING_PROLOG_TOLD", told(folder));
+        if self.ports {
+            command.env("TREERING_PROLOG_OUTPUT", output);
+        }
+        if self.quiet {
+            command.env("TREERING_PROLOG_QUIET", "1");
+        }
         if self.goal.is_none() {
             command.env("TREERING_PROLOG_MAIN", &self.program);
         }
         Ok(command)
     }
 
-    /// The file that Prolog writes: the profile itself where the library does so while it is recorded.
-    fn written(&self, folder: &Path, output: &Path) -> PathBuf {
-        if self.ports { output.to_owned() } else { folder.join("profile") }
+    fn goal(&self) -> &str {
+        self.goal.as_deref().unwrap_or("main")
+    }
+
+    /// The program as it is started without us.
+    fn command_line(&self) -> Vec<OsString> {
+        let mut words =
+            vec![self.swipl.clone(), "-g".into(), self.goal().into(), self.program.clone().into()];
+        if !self.arguments.is_empty() {
+            words.push("--".into());
+            words.extend(self.arguments.iter().cloned());
+        }
+        words
     }
 
     /// The options of `treering/2`.
@@ -195,17 +220,13 @@ impl Prolog {
 
     fn conclude(&self, folder: &Path, output: &Path, status: ExitStatus) -> Outcome {
         let code = exit_status(status);
-        let written = std::fs::read(told(folder)).ok().filter(|name| !name.is_empty());
-        let Some(written) = written.map(|name| PathBuf::from(OsString::from_vec(name))) else {
-            let failure = Failure::new("SWI-Prolog ended before the goal could be profiled");
-            let hint = "a program that runs and halts while it is loaded has to be loaded without that: name \
-                        what it runs with -g GOAL, and take it out of the file";
-            return Err(failure.hint(hint).status(code.max(1)));
+        let Some(written) = self.profile(folder) else {
+            return Err(no_profile(folder, status, self.ports).status(code.max(1)));
         };
         let mut opened = open_profile(&written).map_err(|failure| failure.status(code.max(1)))?;
         opened.print_warnings();
         let output = if opened.format == Format::Prolog {
-            keep(&mut opened, output)?;
+            self.keep(&mut opened, output)?;
             output
         } else {
             &written
@@ -216,19 +237,57 @@ impl Prolog {
         }
         if self.view {
             // Where the name was in use, the profile has another one.
-            let shown = beside(output, false).and_then(|page| page.show(self.quiet));
+            let shown = beside(output, self.force).and_then(|page| page.show(self.quiet));
             shown.map_err(|failure| failure.status(code.max(1)))?;
         }
         Ok(ExitCode::from(code))
     }
+
+    /// The file that was written: by the library, which tells its name, or by Prolog.
+    fn profile(&self, folder: &Path) -> Option<PathBuf> {
+        if self.ports {
+            let name = std::fs::read(told(folder)).ok().filter(|name| !name.is_empty())?;
+            return Some(PathBuf::from(OsString::from_vec(name)));
+        }
+        Some(written(folder)).filter(|written| written.is_file())
+    }
+
+    /// Writes the profile that Prolog has written as text.
+    fn keep(&self, opened: &mut Opened, output: &Path) -> Result<(), Failure> {
+        for warning in &opened.warnings {
+            opened.profile.metadata.note(warning.clone());
+        }
+        if let Some(run) = opened.profile.runs.first_mut() {
+            let words = self.command_line();
+            run.command = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        }
+        write_whole(output, |file| trg::write(&opened.profile, file))
+    }
 }
 
-/// Writes the profile that Prolog has written as text.
-fn keep(opened: &mut Opened, output: &Path) -> Result<(), Failure> {
-    for warning in &opened.warnings {
-        opened.profile.metadata.note(warning.clone());
+/// Why there is no profile.
+fn no_profile(folder: &Path, status: ExitStatus, ports: bool) -> Failure {
+    let mut begun = told(folder).into_os_string();
+    begun.push(".begun");
+    let has_begun = Path::new(&begun).exists();
+    let how = status.signal().map(|signal| format!("{} ended SWI-Prolog", signal_name(signal)));
+    match (has_begun, how) {
+        (true, how) => {
+            let how = how.unwrap_or_else(|| format!("SWI-Prolog ended with status {}", exit_status(status)));
+            let failure = Failure::new(format_args!("{how} before the profile was written; what was recorded is lost"));
+            if ports { failure } else { failure.hint("with --ports the profile is in a file while the goal runs") }
+        }
+        (false, Some(how)) => Failure::new(format_args!("{how} before the goal was called")),
+        (false, None) => Failure::new("SWI-Prolog ended before the goal could be profiled").hint(
+            "a program that runs and halts while it is loaded has to be loaded without that: name what it runs \
+             with -g GOAL, and take it out of the file",
+        ),
     }
-    write_whole(output, |file| trg::write(&opened.profile, file))
+}
+
+/// The file that Prolog writes as text.
+fn written(folder: &Path) -> PathBuf {
+    folder.join("profile")
 }
 
 /// What SWI-Prolog loads before the program.

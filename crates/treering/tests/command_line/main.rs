@@ -48,6 +48,7 @@ mod prolog;
 mod prolog_command;
 mod prolog_kernel;
 mod prolog_ports;
+mod prolog_runs;
 mod record;
 mod report;
 mod runtime;
