@@ -714,12 +714,24 @@ place(Head, Kind, File, Line) :-
 
 label(Module:Head, Label) :-
     functor(Head, Name, Arity),
+    indicator_text(Name, Arity, Indicator),
     (   memberchk(Module, [user,system])
-    ->  format(string(Label0), '~q', [Name/Arity])
-    ;   format(string(Label0), '~q', [Module:Name/Arity])
+    ->  Label0 = Indicator
+    ;   format(string(Label0), '~q:~w', [Module,Indicator])
     ),
     split_string(Label0, "\n\t", "", Words),
     atomic_list_concat(Words, ' ', Label).
+
+
+%   As people write it: names of signs are printed apart from the slash, as it would be a part of them.
+
+indicator_text(Name, Arity, Text) :-
+    format(string(Plain), '~q', [Name/Arity]),
+    format(string(Apart), '~q / ~d', [Name,Arity]),
+    (   Plain == Apart
+    ->  format(string(Text), '~q/~d', [Name,Arity])
+    ;   Text = Plain
+    ).
 
 
                  /*******************************

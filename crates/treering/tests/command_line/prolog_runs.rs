@@ -23,8 +23,10 @@ main :- work(3), catch(loop(0), E, print_message(error, E)).
 work(0). work(N) :- M is N-1, work(M).
 loop(N) :- tell(N), M is N+1, loop(M).
 tell(N) :- ( N =:= 1000 -> writeln(running), flush_output ; true ).
-marked :- '$work'(10), assertz(seen(1)), seen(_), message_to_codes, absolute_file_name(library(lists), _, []).
+marked :- '$work'(10), less_than(1, 2), '~'(3), assertz(seen(1)), seen(_), message_to_codes, absolute_file_name(library(lists), _, []).
 message_to_codes :- phrase(prolog:message(hello(1)), _).
+less_than(A, B) :- A < B.
+'~'(_).
 '$work'(0) :- !.
 '$work'(N) :- M is N-1, '$work'(M).
 fib(0, 0). fib(1, 1).
@@ -140,6 +142,7 @@ fn ports_are_those_of_the_programs_clauses() {
     let exact = counts(&profile);
     assert_eq!(exact["'$work'/1"][0], 11, "{exact:?}");
     assert_eq!((exact["seen/1"][0], exact["prolog:message/3"][0]), (1, 1), "{exact:?}");
+    assert_eq!((exact["less_than/2"][0], exact["~/1"][0]), (1, 1), "{exact:?}");
     assert!(!exact.contains_key("file_search_path/2"), "the system's: {exact:?}");
     let file_of = |name: &str| {
         let found = profile.functions.entries().iter().find(|found| &profile.strings[found.name] == name);
