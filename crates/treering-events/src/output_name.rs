@@ -1,6 +1,6 @@
 //! Names of files in which marks stand for what is known only in the process that writes them.
 
-/// What the marks of a name stand for.
+/// The meanings of the marks of a name.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks<'a> {
     /// The number of the process, as digits: `%p`.

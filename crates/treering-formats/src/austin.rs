@@ -1,4 +1,4 @@
-//! What Austin writes of Python programs: MOJO, its binary format, and text with what it says of itself.
+//! Files that Austin writes of Python programs: MOJO, its binary format, and text with a header.
 //!
 //! ```
 //! use treering_formats::austin;
@@ -22,13 +22,13 @@ pub(crate) use read::read_within;
 
 declare_stack_error!("Why a file of Austin could not be read.");
 
-/// What MOJO begins with.
+/// The first bytes of MOJO.
 const MAGIC: &[u8] = b"MOJ";
 
-/// What the text begins with.
+/// The first bytes of the text.
 const HEADER: &[u8] = b"# austin: ";
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What Austin writes, as MOJO and as text"),
     begins: |start| {

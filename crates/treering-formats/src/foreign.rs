@@ -34,9 +34,9 @@ pub enum Foreign {
     Firefox,
     /// Trace events, as Chrome and Perfetto show.
     ChromeTrace,
-    /// What pyinstrument writes as JSON.
+    /// JSON of pyinstrument.
     Pyinstrument,
-    /// What Ruby's stackprof writes as JSON.
+    /// JSON of Ruby's stackprof.
     Stackprof,
     /// What V8 writes: Node's `--cpu-prof`, Chrome's developer tools.
     CpuProfile,
@@ -56,7 +56,7 @@ impl Foreign {
         Format::of_sort(self)
     }
 
-    /// What a user can do with a file of this sort, which is not read; nothing if there is nothing to say.
+    /// Advice for a file of this sort, which is not read; nothing if there is none.
     pub fn advice(self, file: &str) -> Option<String> {
         let advice = match self {
             Self::Gzip => "unpack it first: gzip -dk {file}",
@@ -95,7 +95,7 @@ impl fmt::Display for Foreign {
     }
 }
 
-/// What files of a sort that is read begin with.
+/// The first bytes of files of a sort that is read.
 const MAGICS: [(&[u8], Foreign); 10] = [
     (b"PERFILE2", Foreign::PerfData),
     (b"2ELIFREP", Foreign::PerfData),

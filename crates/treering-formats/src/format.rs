@@ -57,13 +57,13 @@ macro_rules! with_formats {
             Pstats in pstats,
             /// The Firefox Profiler's processed profiles.
             Firefox in firefox,
-            /// What pyinstrument writes of Python programs.
+            /// Profiles of Python programs by pyinstrument.
             Pyinstrument in pyinstrument,
-            /// What Ruby's stackprof writes.
+            /// Profiles of Ruby's stackprof.
             Stackprof in stackprof,
-            /// What is printed of recordings of Java.
+            /// Text of `jfr print`, from recordings of Java.
             JfrText in jfr_text,
-            /// What Austin writes of Python programs.
+            /// Profiles of Python programs by Austin.
             Austin in austin,
             /// XML of benchmarks.
             CbsXml in cbs_xml,

@@ -1,4 +1,4 @@
-//! What `jfr print` prints of a recording of Java's Flight Recorder: events with stack traces, as text.
+//! Text of `jfr print`, from a recording of Java's Flight Recorder: events with stack traces.
 //!
 //! ```
 //! use treering_formats::jfr_text;
@@ -31,7 +31,7 @@ fn begins(start: &[u8]) -> bool {
     is_name && text.contains("\n  startTime = ")
 }
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What jfr print prints of a recording of Java"),
     begins,

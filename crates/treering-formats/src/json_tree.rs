@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tree_is_refused_with_its_place() {
+    fn json_that_is_no_tree_is_refused_with_its_place() {
         for text in ["", "[]", "{", "{\"a\"}", "{\"children\":[1]}", "{\"a\":1 \"b\"", "{\"a\":[1,}", "{1:2}"]
         {
             let read = objects(text.as_bytes(), &["children"], &mut Budget::new(99));

@@ -1,4 +1,4 @@
-//! What pyinstrument writes as JSON (`pyinstrument -r json`): a tree of the functions of a Python program with their times.
+//! JSON of pyinstrument (`pyinstrument -r json`): a tree of the functions of a Python program with their times.
 //!
 //! ```
 //! use treering_formats::pyinstrument;
@@ -22,7 +22,7 @@ pub(crate) use read::read_within;
 
 declare_stack_error!("Why JSON of pyinstrument could not be read.");
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What pyinstrument writes as JSON"),
     sorts: &[Foreign::Pyinstrument],

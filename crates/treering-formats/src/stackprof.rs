@@ -1,4 +1,4 @@
-//! What Ruby's stackprof writes as JSON (`stackprof --json`).
+//! JSON of Ruby's stackprof (`stackprof --json`).
 //!
 //! ```
 //! use treering_formats::stackprof;
@@ -23,7 +23,7 @@ pub(crate) use read::read_within;
 
 declare_stack_error!("Why JSON of stackprof could not be read.");
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What Ruby's stackprof writes as JSON"),
     sorts: &[Foreign::Stackprof],

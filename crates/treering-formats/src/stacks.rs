@@ -27,7 +27,7 @@ pub enum StackError {
         what: &'static str,
         /// Where: the number of a line, or the position of a byte, as `unit` says.
         at: u64,
-        /// What `at` counts.
+        /// The unit of `at`.
         unit: &'static str,
     },
     /// The whole does not make a profile.

@@ -10,7 +10,7 @@ use treering_formats::austin::{self, ReadError};
 use treering_formats::{Format, StackError, read_any};
 use treering_profile::Profile;
 
-/// What each stack costs in a metric, by `function@line` of its frames, the innermost last.
+/// The cost of each stack in a metric, by `function@line` of its frames, the innermost last.
 fn stacks(profile: &Profile, metric: &str) -> BTreeMap<String, u64> {
     let metric = profile.find_metric(metric).unwrap();
     let mut stacks = BTreeMap::new();
@@ -53,7 +53,7 @@ fn both_formats_hold_what_austins_library_reads() {
 }
 
 #[test]
-fn what_austin_says_of_itself_is_no_function_and_gives_the_unit() {
+fn austins_header_is_no_function_and_gives_the_unit() {
     let text = "# austin: 3.4.0\n# interval: 100\n# mode: wall\n\nP1;T1;app.py:main:3;app.py:work:7 500\n\
                 P1;T1;app.py:main:3 20\n\n# duration: 1000\n";
     let (format, profile, report) = read_any(text.as_bytes()).unwrap();
@@ -70,7 +70,7 @@ fn what_austin_says_of_itself_is_no_function_and_gives_the_unit() {
 }
 
 #[test]
-fn what_is_cut_or_damaged_is_said() {
+fn cuts_and_damage_are_said() {
     for name in ["wall.mojo", "full.mojo", "wall.txt"] {
         let file = fixture(&format!("austin/{name}"));
         let step = if name.ends_with("mojo") { 1 } else { 97 };

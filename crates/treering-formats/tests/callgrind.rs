@@ -208,7 +208,7 @@ fn costs_below_0_are_taken_from_those_of_the_same_function() {
     }
 }
 
-/// What is said of files without totals.
+/// The notice about files without totals.
 const NO_TOTALS: &str = "the file states no totals, so it is not known whether it is whole";
 
 #[test]
@@ -457,7 +457,7 @@ fn a_file_that_is_cut_short_says_so() {
         let is_told = report.notes.iter().any(|note| note.ends_with("it may be cut short"));
         assert!(report.unfinished || is_told || same, "cut at {end}");
     }
-    // What other tools write states totals or does not.
+    // Files of other tools state totals or do not.
     let notes = |text: &str| callgrind::read(text.as_bytes()).unwrap().1;
     let unknown = notes("events: Ir\nfn=f\n1 5\n");
     assert!(!unknown.unfinished && unknown.notes == [NO_TOTALS], "{unknown:?}");

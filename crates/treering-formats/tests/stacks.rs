@@ -87,7 +87,7 @@ const JFR: &str = "jdk.ExecutionSample {\n  startTime = 10:11:12.131 (2026-11-27
     eventThread = \"main\" (javaThreadId = 1)\n  stackTrace = [\n    Main.work(int) line: 13\n  ]\n}\n\n";
 
 #[test]
-fn what_jfr_prints_is_read_by_kind_of_event() {
+fn text_of_jfr_print_is_read_by_kind_of_event() {
     let (format, profile, report) = read_any(JFR.as_bytes()).unwrap();
     assert_eq!(format, Format::JfrText);
     assert_eq!(own(&profile, "samples"), map(&[("Main$1.run()", 1), ("Main.work(int)", 1)]));

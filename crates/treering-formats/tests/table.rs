@@ -52,7 +52,7 @@ fn what_is_offered_for_export_can_be_written() {
     }
 }
 
-/// What is wide in use and not read is named, with what to do.
+/// Formats in wide use that are not read are named, with advice.
 #[test]
 fn files_that_are_not_read_are_named_with_what_to_do() {
     let mut etl = vec![0; 0x60];

@@ -129,7 +129,7 @@ pub(crate) fn check_ours(file: &Path) -> Result<(), String> {
         Ok(length) if length > 0 && !STARTS.contains(&&start[..length]) => {
             Err(format!("{} exists and is no profile of Treering; name another file", file.display()))
         }
-        // What cannot be read is said when it cannot be written.
+        // The failure to read is reported when writing fails.
         _ => Ok(()),
     }
 }

@@ -181,7 +181,7 @@ impl<'a> Facts<'a> {
         (!parts.is_empty()).then(|| parts.join(", "))
     }
 
-    /// What makes the numbers doubtful, most important first: what is missing, then what is uncertain as a whole, then
+    /// Reasons to doubt the numbers, most important first: what is missing, then what is uncertain as a whole, then
     /// the notes of the profile.
     pub(crate) fn notes(&self) -> Vec<String> {
         let metadata = &self.profile.metadata;

@@ -197,7 +197,7 @@ fn parts(name: &str) -> Vec<usize> {
             _ => {}
         }
     }
-    // What a conversion converts to is no part of where it is, and a closure says nothing by itself.
+    // The target of a conversion is no part of its path, and a closure says nothing by itself.
     let conversion = name.find("operator ").unwrap_or(name.len());
     parts.retain(|&at| at < name.len() && at <= conversion && !name[at..].starts_with('{'));
     parts

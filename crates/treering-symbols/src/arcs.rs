@@ -1,7 +1,7 @@
 //! Arcs between functions whose executions were counted.
 //!
 //! A call is an arc, and so is a jump to the start of another function: a tail call, or a stub of the linkage table.
-//! What has no caller, as signal handlers, is called by the root. What goes from one piece of a function to another is
+//! The root calls functions without a caller, as signal handlers. A transfer from one piece of a function to another is
 //! no arc, however it goes there.
 //!
 //! Code in assembly enters functions elsewhere too: it jumps into the middle of one, or goes on into the next one.

@@ -139,7 +139,7 @@ pub(crate) fn piece(symbol: &str) -> Piece {
     }
 }
 
-/// What the function may be called that a symbol stands for a piece of, the likelier name first: before what makes it a
+/// Names that the function may have of which a symbol is a piece, the likelier first: before what makes it a
 /// piece, and without any suffix.
 pub(crate) fn whole(symbol: &str) -> [&str; 2] {
     let (stem, clones) = split_clones(symbol);

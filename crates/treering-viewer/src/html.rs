@@ -103,7 +103,7 @@ pub fn is_page(start: &[u8]) -> bool {
 const START: &str =
     "<!doctype html>\n<html lang=\"en\" data-theme=\"light\">\n<head>\n<meta charset=\"utf-8\">\n";
 
-/// What tells that Treering made a page, before anything of any length.
+/// The mark of a page that Treering made, before anything of any length.
 const GENERATOR: &str = "<meta name=\"generator\" content=\"Treering\">\n";
 
 /// A block of data that browsers do not run.

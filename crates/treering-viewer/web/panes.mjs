@@ -1,4 +1,4 @@
-// What panes say of profiles that have something to say: units, losses, differences, lines, and why nothing is there.
+// Sentences and numbers of panes, for profiles that need them: units, losses, differences, lines, and why nothing is there.
 //
 //   node panes.mjs TREERING FIXTURES FOLDER
 //
@@ -281,7 +281,7 @@ async function endless() {
     check(/takes too long/.test(await text("[role=alert]")) && (await page.$$(".crumb")).length === 0, `${regex} as a filter: ${await text("#page")}`);
     check((await page.evaluate(() => window.treering.rows().length)) === 3, `${regex} as a filter leaves nothing out`);
   }
-  // What follows works again.
+  // Later searches work again.
   for (const [q, count] of [["/^b$/", 1], ["/A+/i", 2], ["/^b$/ self>99", 0], ["/a/ self>50", 1]]) {
     await show({ q });
     check((await page.evaluate(() => window.treering.rows().length)) === count, `${q} finds ${await page.evaluate(() => window.treering.rows().length)}`);

@@ -32,7 +32,7 @@ pub fn against_no_recording(error: &RecordError) -> Option<String> {
     })
 }
 
-/// What shows more of a recorded program that mostly waited, and whose waits were not recorded.
+/// Advice for a recorded program that mostly waited, and whose waits were not recorded.
 pub fn against_waiting(profile: &Profile) -> Option<String> {
     /// Programs that end sooner wait for nothing but their own start.
     const SHORT_NS: u64 = 100_000_000;

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_run_has_written_meanwhile_is_left_alone() {
+    fn files_that_another_run_has_written_meanwhile_are_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let earlier = folder.path().join("earlier.trg");
         std::fs::write(&earlier, "x").expect("it can be written");

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::failure::Failure;
 use crate::terminal;
 
-/// What is used where nothing is set.
+/// The pager where none is set.
 const USUAL: &str = "less";
 
 /// Without an escape for each letter, for one screen only if need be, and leaving the text where it was.

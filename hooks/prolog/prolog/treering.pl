@@ -173,7 +173,7 @@ must_be_writable(Output) :-
     ;   permission_error(write, file, File)
     ).
 
-%   What is there and is no profile of Treering is not replaced.
+%   A file that is no profile of Treering is not replaced.
 
 must_be_ours(Output) :-
     absolute_file_name(Output, File),
@@ -599,7 +599,7 @@ is_of_system(File) :-
 is_of_system(File) :-
     module_property(treering, file(File)).
 
-%   What the system notes of a program's predicates, as clauses from the program's file.
+%   Notes of the system on a program's predicates, as clauses from the program's file.
 
 is_bookkeeping('$tabled'/2).
 is_bookkeeping('$table_mode'/3).
@@ -961,7 +961,7 @@ below(Node, Children) :-
             Youngest),
     reverse(Youngest, Children).
 
-%   What a signal runs to end the profile is no part of the goal.
+%   Code that a signal runs to end the profile is no part of the goal.
 
 is_end(Node) :-
     '$prof_node'(Node, Predicate, _, _, _, _, _, _),

@@ -28,7 +28,7 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
     Ok(reader.finish()?)
 }
 
-/// What a sample says.
+/// The contents of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amounts {
     /// Microseconds.
@@ -55,7 +55,7 @@ impl Reader {
         Self { stacks, report: ReadReport::default(), samples, time: None, cpu: None, memory: None }
     }
 
-    /// What the file says of itself.
+    /// The header of the file.
     pub(super) fn metadata(&mut self, key: &str, value: &str) {
         match key {
             "austin" => self.stacks.profile.metadata.version = value.to_owned(),

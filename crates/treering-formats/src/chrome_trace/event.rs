@@ -100,7 +100,7 @@ pub(crate) struct Sample {
     /// The event that was sampled.
     #[serde(default)]
     pub(crate) name: Option<String>,
-    /// What the sample stands for, where that is no time.
+    /// The weight of the sample, where that is no time.
     #[serde(default, deserialize_with = "number")]
     pub(crate) weight: Option<f64>,
 }

@@ -8,7 +8,7 @@ use crate::cpuprofile::node::{CallFrame, Node, Tick};
 use crate::json_tree::objects;
 use crate::stacks::StackError;
 
-/// What such a file holds, as newer ones have it.
+/// The contents of such a file, in the shape of newer ones.
 pub(super) struct Old {
     pub(super) nodes: Vec<Node>,
     /// In microseconds.

@@ -5,9 +5,9 @@ use super::shape;
 /// A sort of file that is recognised and not read.
 #[derive(Debug)]
 pub struct Named {
-    /// What it is, as the object of "it is".
+    /// Its description, as the object of "it is".
     pub(super) name: &'static str,
-    /// What a user can do, with `{file}` for the file; empty if there is nothing to say.
+    /// Advice for the user, with `{file}` for the file; empty if there is none.
     pub(super) advice: &'static str,
     /// It begins with one of these, if there are any.
     begins: &'static [&'static [u8]],
@@ -15,9 +15,9 @@ pub struct Named {
     holds: &'static [&'static str],
     /// It is JSON that holds all of these keys, at its start or at its end.
     keys: &'static [&'static str],
-    /// What else tells it.
+    /// Another sign of it.
     shape: Option<fn(&[u8]) -> bool>,
-    /// What names of such files end with, where the content does not tell it.
+    /// The endings of the names of such files, where the content does not tell it.
     endings: &'static [&'static str],
 }
 

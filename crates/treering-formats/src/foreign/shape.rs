@@ -1,4 +1,4 @@
-//! What tells a sort of file where its first bytes do not.
+//! Signs of a sort of file whose first bytes do not tell it.
 
 use super::text_start;
 

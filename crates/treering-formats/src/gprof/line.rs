@@ -79,7 +79,7 @@ impl<'a> Entry<'a> {
         (!name.is_empty()).then_some(Self { index, name, place })
     }
 
-    /// What it is called in both tables: in the flat profile, functions have no numbers.
+    /// Its name in both tables: in the flat profile, functions have no numbers.
     pub(super) fn without_index(self) -> Self {
         Self { index: None, ..self }
     }

@@ -95,13 +95,13 @@ type Place = (FunctionId, Option<LineId>);
 
 /// In what a metric is written.
 struct Scale {
-    /// What costs are divided by.
+    /// The divisor of costs.
     divisor: u64,
     /// The unit of values in the file.
     unit: &'static str,
-    /// What is added to the name of the metric.
+    /// The suffix for the name of the metric.
     suffix: &'static str,
-    /// What a person calls it.
+    /// Its name for people.
     shown: &'static str,
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
     Ok((stacks.finish("pyinstrument")?, ReadReport::default()))
 }
 
-/// What the file says of the whole.
+/// The facts that the file states of the whole.
 fn session(fields: &Map<String, Value>, profile: &mut Profile) {
     let number = |key: &str| fields.get(key).and_then(Value::as_f64);
     let run = &mut profile.runs[0];

@@ -82,7 +82,7 @@ struct Reader<'a> {
     stacks: Stacks,
     functions: HashMap<u64, Function>,
     samples: MetricId,
-    /// What a sample is worth in another metric.
+    /// The weight of a sample in another metric.
     worth: Option<(MetricId, u64)>,
 }
 
@@ -154,7 +154,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// What is known without stacks: own samples and their lines, and calls by the samples in them.
+    /// Facts that need no stacks: own samples and their lines, and calls by the samples in them.
     fn arcs(&mut self) -> ReadReport {
         let thread = self.stacks.thread(0, 0, "");
         let root = self.stacks.profile.threads[thread.index()].root;

@@ -116,7 +116,7 @@ fn change(tid: i32, pid: i32, call: &LimitCall, own: u64, limits: &mut [u64; 2])
         if wanted[1] > before[1] && !may_raise(tid) {
             return Ok(-libc::EPERM);
         }
-        // What is not limited, or by more than any address, stays so.
+        // A limit above every address, or none, stays so.
         let current = wanted[0].checked_add(own).unwrap_or(NO_LIMIT);
         let [_, most] = sys::limit(pid, sys::ADDRESSES)?;
         if let Err(error) = sys::set_limit(pid, sys::ADDRESSES, [current, most.max(current)]) {

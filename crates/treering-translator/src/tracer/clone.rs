@@ -40,7 +40,7 @@ pub(crate) struct PendingClone {
     borrows: bool,
     /// The parent's restartable sequences, which a copy has as well.
     restartable: Option<Restartable>,
-    /// What it is restricted to, as its parent is.
+    /// Its restrictions, which are those of its parent.
     own_rules: OwnRules,
     /// The first argument of the call as the program passed it, if the tracer changed it.
     argument: Option<u64>,

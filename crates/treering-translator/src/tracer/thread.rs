@@ -43,13 +43,13 @@ pub(crate) struct Thread {
     pub(crate) parked: Option<Parked>,
     /// While it waits in a call that was made again: when that call has timed out, if it does.
     pub(crate) waits_until: Option<Option<Instant>>,
-    /// What it restricts itself to.
+    /// Its restrictions on itself.
     pub(crate) own_rules: OwnRules,
     /// Its part when threads of its process trace each other.
     pub(crate) role: Role,
 }
 
-/// What a thread has restricted itself to, which its children are as well. The tracer's own filter is not among it.
+/// The restrictions of a thread on itself, which its children inherit. The tracer's own filter is not among it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct OwnRules {
     /// Whether it filters its system calls.

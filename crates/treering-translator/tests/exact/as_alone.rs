@@ -11,7 +11,7 @@ use treering_testing::programs::{
 };
 use treering_translator::{Command, Counts, Ended, count};
 
-/// What programs exit with that lack a privilege.
+/// The exit status of programs that lack a privilege.
 const UNPRIVILEGED: i32 = 77;
 
 /// Runs a program alone. Returns its path, and what it exits with.
@@ -56,7 +56,7 @@ fn signals_without_effect_end_no_call() {
 
 /// The tracer's filter showed.
 #[test]
-fn what_a_program_restricts_itself_to() {
+fn restrictions_of_a_program_are_answered_as_it_set_them() {
     check(&OWN_RULES, &[]);
 }
 

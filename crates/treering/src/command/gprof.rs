@@ -63,7 +63,7 @@ pub struct Gprof {
     command: Vec<OsString>,
 }
 
-/// What was sampled, in the folder of what is counted.
+/// The file of samples, in the folder of counts.
 const SAMPLED: &str = "sampled.trg";
 
 impl Gprof {

@@ -71,7 +71,7 @@ fn all_calls(row: &Value) -> u64 {
     row["calls"].as_u64().expect("calls were counted")
 }
 
-/// What gcc's own counts say of the function of the source; nothing without gcov, which is said.
+/// Counts of gcc itself for the function of the source; nothing without gcov, which is said.
 fn of_compiler(session: &Session) -> Option<u64> {
     let covered = compile(session, "covered", &["--coverage", "-O0"])?;
     let ran = Command::new(&covered).current_dir(session.path("")).status().expect("it runs");

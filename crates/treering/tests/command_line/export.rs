@@ -49,7 +49,7 @@ fn callgrind_annotate_reads_what_is_written() {
     assert!(first.contains(costliest), "{costliest} is the costliest and comes first: {first}");
 }
 
-/// What a file in a format adds up to, in nanoseconds.
+/// The sum of the costs of a file in a format, in nanoseconds.
 fn sum(session: &Session, format: &str, options: &[&str]) -> u64 {
     let out = format!("out.{format}");
     let export = ["export", "treering.trg", "--to", format, "-o", &out, "--force"];

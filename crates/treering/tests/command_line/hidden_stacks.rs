@@ -87,7 +87,7 @@ fn stacks_of_go_go_on_in_the_goroutine() {
 }
 
 #[test]
-fn what_goroutines_do_while_their_stacks_grow_is_theirs_and_not_of_what_starts_them() {
+fn costs_of_goroutines_whose_stacks_grow_are_their_own() {
     let session = Session::new();
     let Some(goroutine_stacks) = goroutine_stacks(&session) else { return };
     let all = program(&goroutine_stacks, &["deep", "20000"]);

@@ -1,4 +1,4 @@
-//! What the panes of pages say, read out of a browser.
+//! Sentences of the panes of pages, read out of a browser.
 
 use std::fs::File;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn kinds() -> Profile {
         let (name, file) = (profile.strings.intern(name), profile.strings.intern(file));
         let function = profile.functions.intern(Function { kind, file, ..Function::named(name) });
         let node = profile.tree.child(root, function, None);
-        // What costs nothing itself calls something that does.
+        // A function without own cost calls one that has some.
         let node = match cost {
             0 => {
                 let inner = profile.strings.intern("inner");

@@ -260,7 +260,7 @@ export class Model {
   }
 
   /**
-   * What a function's total came from in the program's own code: the nearest function above each of its outermost
+   * Where a function's total came from in the program's own code: the nearest function above each of its outermost
    * activations that `own` has, and 0 where there is none. They add up to its total.
    */
   owners(metric: number, fn: number, own: Uint8Array): { fn: number; cost: number }[] {

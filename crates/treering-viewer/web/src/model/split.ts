@@ -21,7 +21,7 @@ export function brackets(text: string): Int32Array {
     else if (sign === ">") {
       if (text[at - 1] !== "-" && open.length && text[open[open.length - 1]] === "<") pairs[open.pop()!] = at;
     } else if (sign === ")" || sign === "]" || sign === "}") {
-      // What was opened within and does not close was no bracket.
+      // An opening character that does not close was no bracket.
       while (open.length && text[open[open.length - 1]] === "<") open.pop();
       const other = open[open.length - 1];
       if (other !== undefined && "([{"[")]}".indexOf(sign)] === text[other]) pairs[open.pop()!] = at;

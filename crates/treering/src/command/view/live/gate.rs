@@ -55,7 +55,7 @@ impl Gate {
         if head.method != "GET" {
             return Err(refusal(405, "this page can only be read"));
         }
-        // Whatever follows is never read.
+        // Later bytes are never read.
         let has_body = head.header("Content-Length").is_some_and(|length| length != "0")
             || head.header("Transfer-Encoding").is_some();
         if has_body {

@@ -25,7 +25,7 @@ const WAITING: usize = 32;
 /// How many there may be at all.
 const MOST: usize = 128;
 
-/// What is asked for.
+/// A request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) method: String,
@@ -34,7 +34,7 @@ pub(super) struct Head {
     headers: Vec<(String, String)>,
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: u16,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn bytes_that_are_no_request_are_refused() {
         assert_eq!(Head::parse(b"\x16\x03\x01\x02").unwrap_err().status, 400);
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(HEAD_LINES + 1));
         assert_eq!(Head::parse(many.as_bytes()).unwrap_err().status, 431);
