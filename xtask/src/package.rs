@@ -202,7 +202,7 @@ mod tests {
         let wanted = ["gcc", "nodejs", "npm", "graphviz", "perl"];
         let wanted: Vec<&Package> = wanted
             .iter()
-            .map(|name| PACKAGES.iter().find(|package| package.name == *name).unwrap())
+            .map(|name| PACKAGES.iter().find(|package| package.name == *name).expect("it is in the table"))
             .collect();
         let there = std::cell::RefCell::new(Vec::new());
         let install = |names: &[&str]| {
@@ -216,7 +216,7 @@ mod tests {
             Ok(())
         };
         let is_installed = |package: &Package| there.borrow().iter().any(|name| name == package.name);
-        let failed = install_what_can_be(&wanted, is_installed, install).unwrap_err();
+        let failed = install_what_can_be(&wanted, is_installed, install).expect_err("a package is missing");
         assert!(failed.starts_with("graphviz (apt-get install") && !failed.contains("npm"), "{failed}");
         assert_eq!(*there.borrow(), ["gcc", "nodejs", "npm", "perl"]);
     }

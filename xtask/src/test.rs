@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn tests_are_ended_when_none_has_ended_for_long_and_not_because_there_are_many() {
         let (progress, watched) = mpsc::channel();
-        (0..1000).for_each(|_| progress.send(()).unwrap());
+        (0..1000).for_each(|_| progress.send(()).expect("the watch listens"));
         assert!(is_silent(&watched, Duration::from_millis(1)));
         drop(progress);
         assert!(!is_silent(&watched, Duration::from_secs(3600)));

@@ -69,7 +69,7 @@ mod tests {
         let mut all = Vec::new();
         let marks = Marks { process: b"42", host: b"node7", rank: b"3" };
         fill_in(name.as_bytes(), marks, |piece| all.extend(piece));
-        alloc::string::String::from_utf8(all).unwrap()
+        alloc::string::String::from_utf8(all).expect("it is text")
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn with_marks(path: &mut [u8; 4096], length: usize, process: u32) -> Option<usiz
     put(&mut name, 0, path.get(..length)?)?;
     let host = File::open(b"/proc/sys/kernel/hostname\0").map_or(0, |file| file.read(&mut of_host));
     let host = of_host.get(..host.saturating_sub(1)).unwrap_or_default();
-    let host = if host.iter().any(|&byte| byte == b'/') { &[] } else { host };
+    let host = if host.contains(&b'/') { &[] } else { host };
     let mut own_rank: &[u8] = b"0";
     for variable_of_rank in RANK_VARIABLES {
         let mut with_sign = [0; 40];

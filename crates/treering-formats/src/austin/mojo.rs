@@ -88,7 +88,9 @@ impl Events<'_> {
                 let (key, file, name, line) =
                     (self.number()?, self.number()?, self.number()?, self.number()?);
                 if self.version >= 2 {
-                    (self.number()?, self.number()?, self.number()?);
+                    for _ in 0..3 {
+                        self.number()?;
+                    }
                 }
                 let known = Known {
                     name: self.known_text(name)?,

@@ -172,7 +172,9 @@ impl Reader {
             let parent = frame.parent.as_ref().map(|parent| numbers.get(parent).copied().ok_or_else(missing));
             nodes.push(Node::of_name(numbers[id], &frame.name, parent.transpose()?));
         }
-        let mut of_threads: BTreeMap<(&str, &str), Vec<(&event::Sample, f64, u64)>> = BTreeMap::new();
+        /// A sample, when it was taken, and the number of its innermost frame.
+        type Placed<'a> = (&'a event::Sample, f64, u64);
+        let mut of_threads: BTreeMap<(&str, &str), Vec<Placed<'_>>> = BTreeMap::new();
         for (at, sample) in trace.samples.iter().enumerate() {
             let time = sample.ts.ok_or(ReadError::BadTime { event: at })?;
             let Some(frame) = &sample.sf else { continue };

@@ -102,7 +102,7 @@ pub(super) fn is_perfetto(bytes: &[u8]) -> bool {
     while let Some(after) = rest.strip_prefix(b"\x0a") {
         let Some((length, inner)) = crate::detect::varint(after) else { break };
         // Timestamps, identifiers of a sequence, descriptors: fields 3 to 127, but no sample type of pprof.
-        if !inner.first().is_none_or(|&tag| tag >> 3 >= 3) {
+        if inner.first().is_some_and(|&tag| tag >> 3 < 3) {
             return false;
         }
         packets += 1;

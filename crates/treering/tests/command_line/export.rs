@@ -160,8 +160,8 @@ fn xml_of_cbs_fits_its_schema_and_has_the_numbers_of_the_runtimes_report() {
         let (their_counts, their_times) = &theirs[what];
         assert_eq!(counts, their_counts, "{what}");
         assert_eq!(times.len(), their_times.len(), "{what}");
-        // The clock of the profile was calibrated once more, at the end.
-        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-5 + b * 1e-6;
+        // Both subtract the cost of measuring, by calibrations of their own; the runtime states 1 µs as its most.
+        let close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-3;
         assert!(times.iter().zip(their_times).all(close), "{what}: {times:?} and {their_times:?}");
     }
     // It is ours, so it may be replaced; and it is read again.

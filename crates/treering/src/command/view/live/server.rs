@@ -250,17 +250,17 @@ mod tests {
         let whole = b"GET /a?b=c HTTP/1.1\r\nHost: here\r\nX: \xff\r\n\r\nGET /next";
         let end = whole.len() - "GET /next".len();
         for cut in 0..end {
-            assert_eq!(Head::parse(&whole[..cut]).unwrap(), None, "{cut} bytes");
+            assert_eq!(Head::parse(&whole[..cut]).expect("nothing is wrong so far"), None, "{cut} bytes");
         }
-        let head = Head::parse(whole).unwrap().unwrap();
+        let head = Head::parse(whole).expect("it is a request").expect("it is whole");
         assert_eq!((head.method.as_str(), head.path.as_str()), ("GET", "/a?b=c"));
         assert_eq!((head.header("host"), head.header("x")), (Some("here"), None));
     }
 
     #[test]
     fn bytes_that_are_no_request_are_refused() {
-        assert_eq!(Head::parse(b"\x16\x03\x01\x02").unwrap_err().status, 400);
+        assert_eq!(Head::parse(b"\x16\x03\x01\x02").expect_err("refused").status, 400);
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(HEAD_LINES + 1));
-        assert_eq!(Head::parse(many.as_bytes()).unwrap_err().status, 431);
+        assert_eq!(Head::parse(many.as_bytes()).expect_err("refused").status, 431);
     }
 }
