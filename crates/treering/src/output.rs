@@ -189,6 +189,15 @@ pub fn check_page_target(output: &Path, inputs: &[&Path], force: bool) -> Result
     check(output, inputs, "page", treering_viewer::is_page, force)
 }
 
+/// Removes a file that is no profile if `force` is given: libraries that write profiles themselves replace only their own.
+pub fn make_way(output: &Path, force: bool) -> Result<(), Failure> {
+    let is_foreign = || output.is_file() && !starts_as(output, |start| is_ours(start, Format::Trg));
+    if force && is_foreign() {
+        std::fs::remove_file(output).map_err(|error| cannot_write(output, &error))?;
+    }
+    Ok(())
+}
+
 fn check(
     output: &Path,
     inputs: &[&Path],

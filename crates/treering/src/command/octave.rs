@@ -11,7 +11,7 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, exit_status, print_summary, writable};
 use crate::library;
 use crate::open::open_profile;
-use crate::output::check_target;
+use crate::output::{check_target, make_way};
 use crate::page::beside;
 
 /// Run a script under GNU Octave and profile its functions
@@ -111,6 +111,7 @@ impl Octave {
         if self.view {
             beside(&self.output, false)?;
         }
+        make_way(&self.output, self.force)?;
         let folder = Folder::create(&self.options(), &writable(&self.output)?, script.map(Path::new))?;
         let mut command = self.command(&folder)?;
         let cannot_run = |error| self.cannot_run(&error);

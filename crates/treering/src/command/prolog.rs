@@ -14,7 +14,7 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, exit_status, print_summary, writable};
 use crate::library;
 use crate::open::{Opened, open_profile};
-use crate::output::{check_target, write_whole};
+use crate::output::{check_target, make_way, write_whole};
 use crate::page::beside;
 
 /// Run a goal under SWI-Prolog and profile its predicates
@@ -124,6 +124,7 @@ impl Prolog {
         if self.view {
             beside(&self.output, self.force)?;
         }
+        make_way(&self.output, self.force)?;
         let output = writable(&self.output)?;
         let kept = interpreter::folder("prolog")?;
         let folder = kept.path();

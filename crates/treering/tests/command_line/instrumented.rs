@@ -208,19 +208,22 @@ fn callgrind_calls(text: &str) -> Calls {
 }
 
 #[test]
-fn exports_hold_the_costs_as_measured_and_say_so() {
+fn exports_hold_the_costs_of_reports_or_those_as_measured_and_say_so() {
     let Some(session) = instrumented("20") else { return };
-    let raw = session.flat(&["--raw"]);
-    for (format, file) in [("folded", "x.folded"), ("pprof", "x.pb.gz"), ("callgrind", "x.callgrind")] {
-        let outcome = session.run(&["export", "treering.trg", "--to", format, "-o", file]);
-        assert!(outcome.status.success(), "{outcome:#?}");
-        assert!(outcome.stderr.contains("not corrected"), "{outcome:#?}");
-        let back: Value =
-            serde_json::from_str(&session.output(&["report", file, "--flat", "--json"])).expect("it is JSON");
-        let back = Flat(back);
-        assert_eq!(back.run_cost(), raw.run_cost(), "{format}");
-        for name in ["leaf", "fibonacci", "solve"] {
-            assert_eq!(back.cost(name).own, raw.cost(name).own, "{format}: {name}");
+    for (option, said) in [(None, "is subtracted"), (Some("--raw"), "is not subtracted")] {
+        let options: Vec<&str> = option.into_iter().collect();
+        let reported = session.flat(&options);
+        for (format, file) in [("folded", "x.folded"), ("pprof", "x.pb.gz"), ("callgrind", "x.callgrind")] {
+            let all = [&["export", "treering.trg", "--to", format, "-o", file], &options[..]].concat();
+            let outcome = session.run(&all);
+            assert!(outcome.status.success(), "{outcome:#?}");
+            assert!(outcome.stderr.contains(said), "{outcome:#?}");
+            let back = session.output(&["report", file, "--flat", "--json"]);
+            let back = Flat(serde_json::from_str(&back).expect("it is JSON"));
+            assert_eq!(back.run_cost(), reported.run_cost(), "{format} {option:?}");
+            for name in ["leaf", "fibonacci", "solve"] {
+                assert_eq!(back.cost(name).own, reported.cost(name).own, "{format} {option:?}: {name}");
+            }
         }
     }
     let text = std::fs::read_to_string(session.path("x.callgrind")).expect("names here are UTF-8");
@@ -280,16 +283,16 @@ fn names_of_any_bytes_do_not_change_what_exports_say() {
     let session = Session::new();
     let Some(program) = Program::Names.compile(&session) else { return };
     run_in(&session, &program, &[]);
-    let raw = session.flat(&["--raw"]);
-    let functions = raw.rows().len();
+    let reported = session.flat(&[]);
+    let functions = reported.rows().len();
     for (format, file) in [("folded", "x.folded"), ("pprof", "x.pb.gz"), ("callgrind", "x.callgrind")] {
         session.output(&["export", "treering.trg", "--to", format, "-o", file]);
         let back: Value =
             serde_json::from_str(&session.output(&["report", file, "--flat", "--json"])).expect("it is JSON");
         let back = Flat(back);
-        assert_eq!(back.run_cost(), raw.run_cost(), "{format}");
+        assert_eq!(back.run_cost(), reported.run_cost(), "{format}");
         assert_eq!(back.rows().len(), functions, "{format}: {:?}", names(&back.0));
-        assert_eq!(back.cost("naïve ☃").own, raw.cost("naïve ☃").own, "{format}");
+        assert_eq!(back.cost("naïve ☃").own, reported.cost("naïve ☃").own, "{format}");
         assert!(!names(&back.0).contains(&"forged"), "{format}");
     }
     let folded = std::fs::read_to_string(session.path("x.folded")).expect("it is UTF-8");

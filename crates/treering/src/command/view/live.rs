@@ -4,7 +4,9 @@ mod following;
 mod gate;
 mod server;
 
+use std::io::Write as _;
 use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -70,6 +72,7 @@ fn door(address: &str) -> std::io::Result<(Folder, PathBuf)> {
     let leads = format!(
         "<meta http-equiv=\"refresh\" content=\"0;url={address}\"><a href=\"{address}\">the page</a>\n"
     );
-    std::fs::write(&path, format!("{head}{leads}"))?;
+    let mut page = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+    page.write_all(format!("{head}{leads}").as_bytes())?;
     Ok((folder, path))
 }
