@@ -4,8 +4,12 @@ use std::path::PathBuf;
 
 use treering_events::{mode, rule};
 
+#[cfg(feature = "enabled")]
 use crate::environment::variable;
 use crate::filter::Filter;
+// Nothing obeys the options then.
+#[cfg(not(feature = "enabled"))]
+use std::env::var_os as variable;
 
 fn text(value: std::ffi::OsString) -> String {
     value.to_string_lossy().into_owned()

@@ -100,7 +100,8 @@ impl CodeLayout {
             jumps = if within { 0 } else { call.calls.min(of_owner) };
         }
         let owner = callee.map(|start| function(start).0);
-        let jumped = ReportedCalls { caller: owner, calls: jumps, ..call };
+        let jumped =
+            ReportedCalls { caller: owner, callee: callee.unwrap_or(call.callee), calls: jumps, ..call };
         let called = ReportedCalls {
             caller: caller.map(shown),
             callee: callee.map_or(call.callee, shown),
