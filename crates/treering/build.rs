@@ -44,7 +44,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("libraries.rs"), code)
 }
 
-/// Whether this build holds the libraries. What is packed for another C library, or apart from the workspace, does not.
+/// Whether this build holds the libraries. Builds for another C library and packages apart from the workspace do not.
 fn is_wanted(workspace: &Path) -> bool {
     let said = env::var("TREERING_EMBED").ok();
     let is_release = variable("PROFILE") == "release" && said.as_deref() != Some("0");

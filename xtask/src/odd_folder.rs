@@ -13,7 +13,7 @@ use crate::workspace;
 /// The folder, below that of cargo.
 const NAME: &str = "jahr ringe ü 'n' $x/treering";
 
-/// Which tests are run there: those that read the mappings of processes, preload libraries, or name programs in files.
+/// The tests that are run there: those that read the mappings of processes, preload libraries, or name programs in files.
 const TESTS: [&str; 6] =
     ["attach::", "count_attached::", "gprof::", "record::", "short_lives::", "view_after::"];
 

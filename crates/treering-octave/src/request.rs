@@ -117,7 +117,7 @@ pub(crate) fn named_in(names: &Path) -> Result<PathBuf, String> {
     Ok(PathBuf::from(OsString::from_vec(bytes)))
 }
 
-/// Refuses a file that is there and is no profile of ours, which would be lost.
+/// Refuses to replace a file that is no profile of ours.
 pub(crate) fn check_ours(file: &Path) -> Result<(), String> {
     const STARTS: [&[u8]; 2] = [b"\x89trg", b"\x89trl"];
     let mut start = [0; 4];

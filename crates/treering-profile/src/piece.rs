@@ -1,6 +1,6 @@
 //! Functions whose machine code compilers divided.
 
-/// Which piece of a function's machine code something is; by default the piece that callers enter, or all of it.
+/// The piece of a function's machine code that something is; by default the piece that callers enter, or all of it.
 ///
 /// Compilers move code out of functions, under symbols such as `f.part.0` and `f.cold`. Copies of a function that were
 /// made for certain callers (`f.constprop.0`, `f.isra.0`) are no pieces: each is entered for itself.

@@ -44,7 +44,7 @@ pub struct StatedFunction {
     pub line: u32,
     /// The column of the declaration, or 0.
     pub column: u32,
-    /// Which piece of the function it is, if the compiler divided the function.
+    /// The piece of the function that it is, if the compiler divided the function.
     pub piece: Piece,
     /// Its code; the first begins with its entry.
     pub code: Vec<Range<u64>>,

@@ -25,7 +25,7 @@ pub(crate) struct NamedFunction {
     pub(crate) line: u32,
     pub(crate) start: Option<u64>,
     pub(crate) kind: FunctionKind,
-    /// Which piece of the function it is, where other pieces are known as well.
+    /// The piece of the function that it is, where other pieces are known as well.
     pub(crate) piece: Piece,
 }
 

@@ -129,7 +129,7 @@ const CLONES: [&str; 16] = [
 /// Words of suffixes of code that compilers, linkers and BOLT only moved apart from its function.
 const APART: [&str; 4] = ["cold", "__part", "eh", "warm"];
 
-/// Which piece of its function a symbol stands for.
+/// The piece of its function that a symbol stands for.
 pub(crate) fn piece(symbol: &str) -> Piece {
     let (_, clones) = split_clones(symbol);
     let words = || clones.iter().map(|clone| clone.split('.').next().unwrap_or_default());

@@ -132,7 +132,7 @@ fn costs_of_counts(profile: &Profile) -> Option<Costs> {
     (stated == follow).then_some(Costs::Counted(metric))
 }
 
-/// Which functions are pieces of one, as the arcs state it: those of one function of the source without an arc.
+/// The functions that are pieces of one, as the arcs state it: those of one function of the source without an arc.
 fn stated_pieces(profile: &Profile) -> impl Fn(FunctionId, FunctionId) -> bool {
     let stated: HashSet<_> = profile.arcs.iter().map(|arc| (arc.caller, arc.callee)).collect();
     let functions = &profile.functions;

@@ -10,7 +10,7 @@ use crate::answer::NamedFunction;
 use crate::demangle::{piece, whole};
 use crate::object_file::Object;
 
-/// Which functions of a profile are pieces of others.
+/// The functions of a profile that are pieces of others.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
     /// Those that callers do not enter, or not only callers.

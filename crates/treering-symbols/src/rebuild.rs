@@ -22,7 +22,7 @@ pub(crate) struct Rebuild<'p> {
     lines: HashMap<LineId, LineId>,
     /// The frames that stand for each function that is an address, outermost first.
     frames: HashMap<FunctionId, Vec<Resolved>>,
-    /// Which functions of the new profile are pieces of others.
+    /// The functions of the new profile that are pieces of others.
     pieces: Pieces,
     /// The functions that are addresses where pieces begin.
     piece_starts: HashMap<FunctionId, NamedFunction>,

@@ -44,13 +44,13 @@ impl FromStr for User {
     }
 }
 
-/// Which start of the machine this is.
+/// An identifier of this start of the machine.
 fn boot() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned())
 }
 
-/// Which processes the numbers of this process's `/proc` are of.
+/// The namespace of the process numbers in this process's `/proc`.
 fn namespace() -> Option<String> {
     Some(std::fs::read_link("/proc/self/ns/pid").ok()?.to_str()?.to_owned())
 }

@@ -104,7 +104,7 @@ fn inflate(packed: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Folders that keep libraries: the user's directory of such files, or one of the user's own among temporary files.
 fn folders() -> Vec<PathBuf> {
-    let temporary = [std::env::temp_dir(), PathBuf::from("/tmp")];
+    let temporary = [treering_temporary::directory(), PathBuf::from("/tmp")];
     let own = temporary.map(|folder| folder.join(format!("treering-{}", geteuid())));
     cache::directory().into_iter().chain(own).collect()
 }

@@ -227,7 +227,7 @@ fn check(
     Err(Failure::new(message).hint("name another file after -o, or replace it with --force"))
 }
 
-/// Keeps an earlier profile as `.old`; true if there was one. What has that name and is no profile is not replaced.
+/// Keeps an earlier profile as `.old`; true if there was one. Another file of that name is not replaced.
 pub fn keep_older(path: &Path) -> Result<bool, Failure> {
     if path.symlink_metadata().is_err() {
         return Ok(false);

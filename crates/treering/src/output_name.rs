@@ -36,7 +36,7 @@ fn filled(name: &OsString) -> PathBuf {
     PathBuf::from(OsString::from_vec(filled))
 }
 
-/// A name that a command of ours takes for this one, though there may be marks in it.
+/// The name as an argument of our commands: each `%` is doubled, so that none is a mark.
 pub fn without_marks(name: &Path) -> OsString {
     let bytes = name.as_os_str().as_bytes().iter();
     OsString::from_vec(
@@ -54,7 +54,7 @@ pub struct Claim {
 /// When this process began.
 static BEGUN: OnceLock<SystemTime> = OnceLock::new();
 
-/// Notes when this process began. What is written to a file later than that is of another run at the same time.
+/// Notes when this process began. A file written later than that is of another run at the same time.
 pub fn note_begin() {
     let _ = BEGUN.set(SystemTime::now());
 }

@@ -175,8 +175,8 @@ pub(crate) fn move_limit(pid: i32, resource: Resource, by: i64) -> io::Result<()
 pub(crate) fn socket_time(pid: i32, descriptor: i32, option: i32) -> Option<Duration> {
     let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
     let mut length = size_of::<libc::timeval>() as libc::socklen_t;
-    // SAFETY: the calls take numbers; descriptors that they return are owned at once. The kernel fills the structure,
-    // whose length it is told.
+    // SAFETY: the calls take numbers; descriptors that they return are owned at once. The kernel fills the
+    // structure up to the length that is passed.
     let answered = unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         let process = (process >= 0).then(|| OwnedFd::from_raw_fd(process as i32))?;

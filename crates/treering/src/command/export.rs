@@ -213,7 +213,7 @@ impl Export {
         Ok(())
     }
 
-    /// With the costs that reports show. What was done is in the profile, for formats that have a place for it.
+    /// Gives the profile the costs that reports show, and a note of it for formats that have a place for one.
     fn as_reported(&self, profile: Profile) -> Profile {
         let corrected = correct(&profile);
         let (metric, removed) = (corrected.metric, corrected.removed);

@@ -1,4 +1,4 @@
-//! Which options a view heeds; the others are refused, as they would be ignored.
+//! The options that a view heeds; the others are refused, as they would be ignored.
 
 use super::{Report, View};
 use crate::failure::Failure;
