@@ -73,6 +73,13 @@ for (const profile of profiles) {
     await page.keyboard.press("?");
     await accessible(page, theme, `the header and the keys of ${name}, ${theme}`);
     await page.keyboard.press("Escape");
+    // So low that whatever can scroll does, on any machine: its facts may be long or short.
+    await page.setViewport({ width: 1280, height: 360 });
+    await accessible(page, theme, `the opened header of ${name} in a low window, ${theme}`);
+    await page.keyboard.press("?");
+    await accessible(page, theme, `the keys of ${name} in a low window, ${theme}`);
+    await page.keyboard.press("Escape");
+    await page.setViewport({ width: 1440, height: 900 });
     await show(page, { open: false, q: "" }, `the overview of ${name} after a search`);
   }
   await newUser(page, name);

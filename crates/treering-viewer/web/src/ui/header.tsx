@@ -162,7 +162,7 @@ function Details({ head }: { head: Head }) {
   const sampled = head.metrics.some((metric) => metric.samples !== null);
   const facts = head.facts.filter(([label]) => !["command", "note", "losses"].includes(label));
   return (
-    <div class="details">
+    <div class="details" role="region" aria-label="details of the profile" tabIndex={0}>
       <section>
         <h3>What ran</h3>
         <dl>
