@@ -190,7 +190,7 @@ fn agree(what: &str, found_ns: u64, printed: f64) {
 fn run_gprof() -> Option<String> {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gprof");
     std::fs::create_dir_all(&directory).unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gprof_program.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/analysis/gprof_program.c");
     let program = directory.join("gprof_program");
     let arguments = ["-O1", "-g", "-pg", "-no-pie", "-o"];
     let compiled = Command::new("cc").args(arguments).arg(&program).arg(&source).status();

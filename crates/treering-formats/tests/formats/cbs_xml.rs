@@ -1,7 +1,7 @@
 //! XML of benchmarks: that of CBS, and that of Treering.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

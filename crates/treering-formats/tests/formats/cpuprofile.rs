@@ -1,7 +1,7 @@
 //! V8's `.cpuprofile` and the traces of Chrome, which may hold the same.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::{fixture, totals};
 use treering_formats::cpuprofile::{self, ReadError};

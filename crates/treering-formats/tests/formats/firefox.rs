@@ -1,7 +1,7 @@
 //! Processed profiles of the Firefox Profiler.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::{fixture, profile, step, totals};
 use proptest::prelude::*;

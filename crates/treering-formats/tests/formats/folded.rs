@@ -1,7 +1,7 @@
 //! Folded stacks.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::{fixture, profile, step};
 use expect_test::expect;

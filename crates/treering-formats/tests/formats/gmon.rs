@@ -2,7 +2,7 @@
 //! files is compared in the tests of the command line.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::fixture;
 use treering_formats::gmon::{

@@ -1,7 +1,7 @@
 //! Profiles of gperftools: recorded ones, and small ones made by hand in each layout.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::fixture;
 use treering_formats::gperftools::{self, Problem};

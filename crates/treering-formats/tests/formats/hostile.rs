@@ -2,7 +2,7 @@
 //! bounded time. The fuzz targets do the same for longer.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::{FIXTURES, fixture, set_checksums, vector};
 use treering_formats::{

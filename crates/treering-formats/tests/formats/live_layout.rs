@@ -1,7 +1,7 @@
 //! The page about live files says of every field what the definition says.
 
-const DEFINITION: &str = include_str!("../../treering-events/src/record.rs");
-const PAGE: &str = include_str!("../../../docs/formats/live.md");
+const DEFINITION: &str = include_str!("../../../treering-events/src/record.rs");
+const PAGE: &str = include_str!("../../../../docs/formats/live.md");
 
 /// A field of a record: record, place, name.
 type Field<'a> = (&'a str, u32, &'a str);

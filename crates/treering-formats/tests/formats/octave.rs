@@ -1,7 +1,7 @@
 //! Results of Octave's own profiler, in both notations.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Files of perf record, compared with what perf report prints, and small ones made by hand.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The output of perf script.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 use std::io::{BufReader, Read};

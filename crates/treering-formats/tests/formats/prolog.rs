@@ -1,7 +1,7 @@
 //! Profiles of SWI-Prolog.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::fixture;
 use treering_formats::prolog::{Problem, read};

@@ -2,7 +2,7 @@
 //! `.cpuprofile` of old versions.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

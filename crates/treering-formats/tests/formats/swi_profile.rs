@@ -1,7 +1,7 @@
 //! Data of SWI-Prolog's own profiler, in all notations.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! `.trg` files: what is written is read back, whatever happens to the file.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
+use crate::common;
 
 use common::{add_address_cost, add_code, apply, canonical, empty_profile, profile, step};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! The texts of views of profiles whose calls were timed.
 
-mod timed;
+use crate::timed;
 
 use expect_test::{Expect, expect};
 use treering_analysis::{

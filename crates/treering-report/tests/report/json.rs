@@ -1,6 +1,6 @@
 //! The JSON of every view has the documented keys, and its numbers agree.
 
-mod timed;
+use crate::timed;
 
 use serde_json::Value;
 use treering_analysis::{
@@ -37,7 +37,7 @@ fn keys(value: &Value) -> Vec<&str> {
 
 /// Every key of `value` must be explained in the documentation.
 fn check_documented(value: &Value) {
-    let documentation = include_str!("../../../docs/json.md");
+    let documentation = include_str!("../../../../docs/json.md");
     match value {
         Value::Object(object) => object.iter().for_each(|(key, value)| {
             assert!(documentation.contains(&format!("`{key}`")), "docs/json.md does not explain {key}");

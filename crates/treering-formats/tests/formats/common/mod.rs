@@ -1,5 +1,4 @@
 //! Profiles to write and read, and how two are compared.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use proptest::prelude::*;
 use treering_profile::{
@@ -12,7 +11,7 @@ use treering_profile::{
 
 /// Everything in a profile in a form that can be compared: two profiles are the same when their
 /// tables agree entry by entry, and their line costs when joined.
-pub fn canonical(profile: &Profile) -> Vec<String> {
+pub(crate) fn canonical(profile: &Profile) -> Vec<String> {
     let mut joined = profile.clone();
     joined.compact_line_costs();
     joined.compact_address_costs();
@@ -57,7 +56,7 @@ fn code(profile: &Profile) -> CodeCounts {
 
 /// Adds something of every kind that is known of code: the loop of the documentation of
 /// `CodeCounts`, in both stages.
-pub fn add_code(profile: &mut Profile, thread: ThreadId, function: FunctionId, line: LineId) {
+pub(crate) fn add_code(profile: &mut Profile, thread: ThreadId, function: FunctionId, line: LineId) {
     let path = profile.strings.intern("[jit 7]");
     let module = Module { path, build_id: Box::default(), kind: ModuleKind::Jit };
     let module = Some(profile.modules.intern(module));
@@ -108,7 +107,7 @@ pub fn add_code(profile: &mut Profile, thread: ThreadId, function: FunctionId, l
 }
 
 /// Adds a cost at an address of a function, in the first metric.
-pub fn add_address_cost(profile: &mut Profile, thread: ThreadId, function: FunctionId, line: LineId) {
+pub(crate) fn add_address_cost(profile: &mut Profile, thread: ThreadId, function: FunctionId, line: LineId) {
     let (address, metric) = (StatedAddress(0x13), MetricId::new(0));
     let row =
         AddressCost { thread, function, holder: function, address, line: Some(line), metric, cost: 300 };
@@ -117,7 +116,7 @@ pub fn add_address_cost(profile: &mut Profile, thread: ThreadId, function: Funct
 
 /// One step of making a profile. Indexes are taken modulo what there is.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub(crate) enum Step {
     Function { name: String, file: String, line: u32, module: Option<u8>, address: Option<u64>, kind: u8 },
     Module { path: String, build_id: Vec<u8>, kind: u8 },
     Line { file: String, line: u32 },
@@ -141,7 +140,7 @@ fn stack() -> impl Strategy<Value = Step> {
 }
 
 /// Any step.
-pub fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     let text = "[a-z:<;> ]{0,9}";
     prop_oneof![
         (text, text, any::<u32>(), any::<Option<u8>>(), any::<Option<u64>>(), any::<u8>()).prop_map(
@@ -183,7 +182,7 @@ pub fn step() -> impl Strategy<Value = Step> {
 }
 
 /// A profile with two metrics of costs and one of a level, one run, one process and one thread, for steps to start from.
-pub fn empty_profile() -> Profile {
+pub(crate) fn empty_profile() -> Profile {
     let mut profile = Profile::new(RecursionRule::Full);
     profile.metadata.collector = "test".to_owned();
     profile.metadata.note("made up");
@@ -197,7 +196,7 @@ pub fn empty_profile() -> Profile {
 }
 
 /// Carries out a step.
-pub fn apply(profile: &mut Profile, step: &Step) {
+pub(crate) fn apply(profile: &mut Profile, step: &Step) {
     match step {
         Step::Function { name, file, line, module, address, kind } => {
             let modules = profile.modules.len();
@@ -338,7 +337,7 @@ fn line(profile: &Profile, at: u8) -> Option<LineId> {
 }
 
 /// A profile made by some steps.
-pub fn profile(steps: &[Step]) -> Profile {
+pub(crate) fn profile(steps: &[Step]) -> Profile {
     let mut profile = empty_profile();
     for step in steps {
         apply(&mut profile, step);
@@ -348,7 +347,7 @@ pub fn profile(steps: &[Step]) -> Profile {
 
 /// The sum of self costs for each function and metric, by (name, module, metric name); and the
 /// run costs. What a format must keep.
-pub fn totals(profile: &Profile) -> std::collections::BTreeMap<(String, String), u64> {
+pub(crate) fn totals(profile: &Profile) -> std::collections::BTreeMap<(String, String), u64> {
     let mut totals = std::collections::BTreeMap::new();
     for (metric, description) in profile.metrics() {
         for node in profile.tree.nodes() {
@@ -362,20 +361,15 @@ pub fn totals(profile: &Profile) -> std::collections::BTreeMap<(String, String),
     totals
 }
 
-/// A line cost without a node, for tests that add some.
-pub fn line_cost(node: u32, line: u32, metric: u32, cost: u64) -> LineCost {
-    LineCost { node: NodeId::new(node), line: LineId::new(line), metric: MetricId::new(metric), cost }
-}
-
 /// A fixture of `fixtures/formats`, by its path there.
-pub fn fixture(path: &str) -> Vec<u8> {
+pub(crate) fn fixture(path: &str) -> Vec<u8> {
     let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/formats/");
     let path = format!("{fixtures}{path}");
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// Every fixture.
-pub const FIXTURES: &[&str] = &[
+pub(crate) const FIXTURES: &[&str] = &[
     "austin/full.mojo",
     "austin/wall.mojo",
     "austin/wall.txt",
@@ -432,8 +426,8 @@ pub const FIXTURES: &[&str] = &[
 ];
 
 /// The bytes of one of the blocks of `docs/formats/trg.md` that are marked `hex`: what follows `#` in a line is a comment.
-pub fn vector(which: usize) -> Vec<u8> {
-    let page = include_str!("../../../../docs/formats/trg.md");
+pub(crate) fn vector(which: usize) -> Vec<u8> {
+    let page = include_str!("../../../../../docs/formats/trg.md");
     let mut blocks = page.split("```hex\n").skip(1).map(|block| block.split("```").next().unwrap());
     let lines = blocks.nth(which).unwrap().lines().map(|line| line.split('#').next().unwrap());
     let digits = lines.flat_map(str::split_whitespace);
@@ -441,7 +435,7 @@ pub fn vector(which: usize) -> Vec<u8> {
 }
 
 /// Sets the checksums of all frames of a `.trg` file right, as far as lengths allow to find them.
-pub fn set_checksums(file: &mut [u8]) {
+pub(crate) fn set_checksums(file: &mut [u8]) {
     let mut at = 16;
     while let Some(header) = file.get(at..at + 16) {
         let length = u32::from_le_bytes(*header[8..].first_chunk().unwrap()) as usize;

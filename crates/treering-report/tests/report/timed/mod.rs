@@ -1,5 +1,4 @@
 //! A small profile with everything that a collector of calls can tell.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use treering_profile::{
     Benchmark, CallBias, Metric, NodeId, NodeMemory, Point, Ports, Profile, RecursionRule, Run, SizeCost,
@@ -8,7 +7,7 @@ use treering_profile::{
 
 /// `main` calls `work` twice and `leaf` once; `work` calls `leaf` once each time. A call costs
 /// 10 ns, of which 2.5 fall inside.
-pub fn timed() -> Profile {
+pub(crate) fn timed() -> Profile {
     let mut profile = treering_testing::timed_trace_with(
         RecursionRule::Full,
         "
@@ -35,7 +34,7 @@ pub fn timed() -> Profile {
 
 /// `main` calls `linear` and `square`, which both call `work`: the one so that it takes 10 ns for
 /// each element of its argument, the other so that it takes 10 ns for each pair of elements.
-pub fn growing() -> Profile {
+pub(crate) fn growing() -> Profile {
     let mut profile = treering_testing::timed_trace_with(
         RecursionRule::Full,
         "

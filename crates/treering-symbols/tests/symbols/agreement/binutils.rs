@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::frame::{Frame, Line};
-use crate::program::run_in;
+use super::frame::{Frame, Line};
+use super::program::run_in;
 
 /// How many addresses of a program are compared, at most.
 const MOST: usize = 6000;

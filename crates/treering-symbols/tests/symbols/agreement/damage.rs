@@ -4,9 +4,9 @@ use std::fs;
 
 use treering_symbols::Options;
 
-use crate::binutils::Symbols;
-use crate::frame::resolve;
-use crate::program::{Program, compile, missing};
+use super::binutils::Symbols;
+use super::frame::resolve;
+use super::program::{Program, compile, missing};
 
 #[test]
 fn cut_and_overwritten_binaries_resolve_as_far_as_they_can() {

@@ -8,7 +8,7 @@ use treering_profile::{
 };
 use treering_symbols::{ModuleReport, Options, demangle, symbolise};
 
-use crate::binutils::Symbols;
+use super::binutils::Symbols;
 
 /// A function by its linkage name if it has one, and the line executed in it.
 #[derive(Clone, Debug)]

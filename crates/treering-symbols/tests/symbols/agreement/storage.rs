@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use treering_symbols::{Options, Problem};
 
-use crate::binutils::{self, Symbols};
-use crate::check;
-use crate::frame::{resolve, unresolved};
-use crate::program::{Program, compile_in, directory, missing, run_in, succeeds_in};
+use super::binutils::{self, Symbols};
+use super::check;
+use super::frame::{resolve, unresolved};
+use super::program::{Program, compile_in, directory, missing, run_in, succeeds_in};
 
 const OPTIMISED: &str = "-O2";
 

@@ -1,0 +1,29 @@
+//! Tests of the readers and writers: one test program, a module for each format.
+
+mod austin;
+mod callgrind;
+mod cbs_xml;
+mod common;
+mod cpuprofile;
+mod firefox;
+mod folded;
+mod gmon;
+mod gperftools;
+mod gprof;
+mod hostile;
+mod live;
+mod live_damage;
+mod live_layout;
+mod octave;
+mod otlp;
+mod perf_data;
+mod perf_script;
+mod pprof;
+mod prolog;
+mod pstats;
+mod speedscope;
+mod stacks;
+mod swi_profile;
+mod table;
+mod trg;
+mod vectors;
