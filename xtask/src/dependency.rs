@@ -46,8 +46,13 @@ const RULES: &[Rule] = &[
         elsewhere: Not(INPUT_OUTPUT),
     },
     Rule {
-        name: "treering-report",
+        name: "treering-compare",
         may_use: &["treering-analysis", "treering-profile"],
+        elsewhere: Not(INPUT_OUTPUT),
+    },
+    Rule {
+        name: "treering-report",
+        may_use: &["treering-analysis", "treering-compare", "treering-profile"],
         elsewhere: Not(&["libc", "memmap2", "object", "prost", "perf-event-open-sys"]),
     },
     Rule { name: "treering-viewer", may_use: &["treering-analysis", "treering-profile"], elsewhere: Any },
@@ -113,6 +118,7 @@ const RULES: &[Rule] = &[
 const EVERYTHING: &[&str] = &[
     "treering-analysis",
     "treering-archive",
+    "treering-compare",
     "treering-events",
     "treering-formats",
     "treering-perf",

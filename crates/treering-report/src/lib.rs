@@ -18,6 +18,7 @@ mod cbs_xml;
 mod colour;
 mod columns;
 mod csv;
+mod difference;
 mod dot;
 mod drcov;
 mod exact_column;
@@ -52,6 +53,10 @@ pub use blocks::{Disassemble, blocks_text};
 pub use call_graph::call_graph_text;
 pub use cbs_xml::cbs_xml;
 pub use csv::flat_csv;
+pub use difference::{
+    Outcome, Rows, Verdict, difference_call_graph_text, difference_json, difference_markdown,
+    difference_text, difference_tree_text, in_ascii,
+};
 pub use dot::{GraphLimits, call_graph_dot};
 pub use drcov::{Binary, drcov};
 pub use facts::lines as facts;

@@ -32,6 +32,7 @@ pub enum Command {
     Octave(command::octave::Octave),
     Prolog(command::prolog::Prolog),
     Report(command::report::Report),
+    Diff(command::diff::Diff),
     View(command::view::View),
     Watch(command::watch::Watch),
     Export(command::export::Export),

@@ -2,6 +2,7 @@
 
 pub mod completions;
 pub mod count;
+pub mod diff;
 pub mod dump;
 #[cfg(test)]
 mod every_view;
@@ -29,6 +30,7 @@ pub fn run(command: Command) -> Outcome {
         Command::Octave(octave) => octave.run(),
         Command::Prolog(prolog) => prolog.run(),
         Command::Report(report) => report.run(),
+        Command::Diff(diff) => diff.run(),
         Command::View(view) => view.run(),
         Command::Watch(watch) => watch.run(),
         Command::Export(export) => export.run(),

@@ -48,6 +48,14 @@ fn colour_is_refused() -> bool {
         || std::env::var_os("TERM").is_some_and(|value| value == "dumb")
 }
 
+/// Whether text may have more than ASCII: unless a locale is set that has no more.
+pub fn has_unicode() -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().filter_map(std::env::var_os);
+    set.map(|value| value.to_string_lossy().to_lowercase())
+        .find(|value| !value.is_empty())
+        .is_none_or(|value| value.contains("utf-8") || value.contains("utf8"))
+}
+
 /// Prints `text` to standard output. A reader that closes the pipe early is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
     print_bytes(text.as_bytes())

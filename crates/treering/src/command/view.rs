@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use treering_analysis::{correct, default_metric};
+use treering_compare::{Pairing, align};
 use treering_profile::{Profile, merge};
 
 use crate::command::report::Part;
@@ -127,7 +128,8 @@ impl View {
             .hint("record both in the same way"));
         }
         let runs = base.runs.len();
-        let merged = merge(&[&base, &new]);
+        // A program of another folder, name or build is the same program here.
+        let merged = merge(&[&align(&base, &new, &Pairing::of(&base, &new)), &new]);
         let is_base = (0..merged.runs.len()).map(|run| run < runs).collect();
         Ok((merged, Some(is_base)))
     }

@@ -18,6 +18,7 @@ mod count_selected;
 mod count_unusual;
 mod coverage;
 mod coverage_files;
+mod diff;
 mod distrusted;
 mod divided;
 mod dump;

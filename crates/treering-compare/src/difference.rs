@@ -1,0 +1,347 @@
+//! The difference of two profiles.
+
+use hashbrown::HashMap;
+use treering_analysis::{Measure, RUNS_FOR_SPREAD, default_metric, student};
+use treering_profile::{MetricId, Profile, Unit};
+
+use crate::cause::{Cause, cause};
+use crate::contexts::Contexts;
+use crate::noise::{bounds, discoveries};
+use crate::pairing::{GroupIndex, Pairing};
+use crate::side::Prepared;
+use crate::sides::Sides;
+use crate::split::{Called, Split, per_call_by_context, split};
+
+/// How to compare.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The metric to compare; nothing for the first one that both have.
+    pub metric: Option<String>,
+}
+
+/// Why two profiles cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotComparable {
+    /// They have no metric in common. Those of both are named.
+    NoMetric(Sides<Vec<String>>),
+    /// One has not the metric that was asked for. It is named.
+    NotMeasured(Sides<bool>, String),
+    /// The metric has another unit in each.
+    OtherUnit(String),
+    /// They are sums of different numbers of runs.
+    OtherRuns(Sides<usize>),
+}
+
+impl std::fmt::Display for NotComparable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NoMetric(names) => write!(
+                f,
+                "the profiles have no metric in common: base has {}, head has {}",
+                listed(&names.base),
+                listed(&names.head)
+            ),
+            Self::NotMeasured(has, name) => {
+                let which = match (has.base, has.head) {
+                    (false, false) => "neither profile has",
+                    (false, true) => "base does not have",
+                    _ => "head does not have",
+                };
+                write!(f, "{which} the metric {name:?}")
+            }
+            Self::OtherRuns(runs) => write!(
+                f,
+                "base is the sum of {} runs and head of {}, so costs cannot be compared",
+                runs.base, runs.head
+            ),
+            Self::OtherUnit(name) => write!(f, "{name} has another unit in each profile"),
+        }
+    }
+}
+
+impl std::error::Error for NotComparable {}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// How sure a change is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// Between which changes the true one lies with 95 % confidence, in the metric's unit; nothing where both costs are
+    /// exact.
+    pub interval: Option<(f64, f64)>,
+    /// Whether it is more than chance, with all functions of the comparison considered: of twenty that are, one may be
+    /// chance.
+    pub is_certain: bool,
+}
+
+/// What changed of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionChange {
+    /// The function, as an index of [`Pairing::groups`].
+    pub group: GroupIndex,
+    /// Its name: in the head, or in the base where the head has none.
+    pub name: String,
+    /// Spent in the function itself.
+    pub self_cost: Sides<Measure>,
+    /// Spent in it and everything it called, recursion counted once; nothing where one profile does not know.
+    pub total_cost: Option<Sides<Measure>>,
+    /// How often it was called, where both counted calls.
+    pub calls: Option<Sides<u64>>,
+    /// The two parts of the change of its self cost, where both counted calls.
+    pub split: Option<Split>,
+    /// How sure the change of its self cost is.
+    pub certainty: Change,
+}
+
+/// What changed between a caller and a callee.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArcChange {
+    /// The function that calls; 0, the roots of threads, where it is not known.
+    pub caller: GroupIndex,
+    /// The function that is called.
+    pub callee: GroupIndex,
+    /// How often, where calls were counted; else 0.
+    pub calls: Sides<u64>,
+    /// What these calls cost with everything they called.
+    pub total_cost: Sides<u64>,
+}
+
+/// The difference of two profiles in one metric.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// The name of the metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: Unit,
+    /// Whether the costs are counts, which two runs of a deterministic program have in common; times never are.
+    pub is_exact: bool,
+    /// The costs of the runs.
+    pub run: Sides<Measure>,
+    /// How many runs each profile has.
+    pub runs: Sides<usize>,
+    /// Between which changes of the run the true one lies with 95 % confidence, in the metric's unit; nothing where runs
+    /// are fewer than three, which tell nothing of how much they differ.
+    pub run_interval: Option<(f64, f64)>,
+    /// Which modules and functions are the same.
+    pub pairing: Pairing,
+    /// What changed of each function: certain changes first, each part with the largest first.
+    pub functions: Vec<FunctionChange>,
+    /// Every arc of both, by caller and callee.
+    pub arcs: Vec<ArcChange>,
+    /// The trees, matched by chains of callers; nothing where one profile has none.
+    pub contexts: Option<Contexts>,
+    /// The call or function that explains most of the change of the run, where calls were counted.
+    pub cause: Option<Cause>,
+}
+
+impl Difference {
+    /// What changed of a group's function.
+    pub fn function(&self, group: GroupIndex) -> Option<&FunctionChange> {
+        self.functions.iter().find(|function| function.group == group)
+    }
+
+    /// The two parts of the change of the run, where calls were counted.
+    pub fn split(&self) -> Option<Split> {
+        let mut whole = Split::default();
+        for function in &self.functions {
+            let split = function.split?;
+            whole.more_calls += split.more_calls;
+            whole.cost_per_call += split.cost_per_call;
+        }
+        Some(whole)
+    }
+}
+
+/// Compares two profiles.
+///
+/// # Errors
+/// When they measured nothing in common, or not what was asked for.
+pub fn compare(base: &Profile, head: &Profile, options: &Options) -> Result<Difference, NotComparable> {
+    let profiles = Sides { base, head };
+    let runs = profiles.map(|profile| profile.runs.len());
+    if runs.base != runs.head {
+        return Err(NotComparable::OtherRuns(runs));
+    }
+    let metrics = common_metric(profiles, options.metric.as_deref())?;
+    let pairing = Pairing::of(base, head);
+    let all = pairing.groups.len();
+    let sides = Sides {
+        base: Prepared::of(base, metrics.base, &pairing.of.base, all),
+        head: Prepared::of(head, metrics.head, &pairing.of.head, all),
+    };
+    let has_contexts = sides.base.has_contexts() && sides.head.has_contexts();
+    // Chains of callers are of one kind only where recursion is folded in the same way.
+    let same_rule = base.recursion == head.recursion;
+    let contexts = (has_contexts && same_rule).then(|| Contexts::of(&sides, &pairing));
+    let arcs = arcs(&sides);
+    let functions = functions(&sides, &pairing, contexts.as_ref());
+    let run = sides.as_ref().map(|side| side.graph.basis.run);
+    let has_calls = functions.iter().any(|function| function.split.is_some());
+    let cause = if has_calls { cause(run.change(), contexts.as_ref(), &functions, &arcs) } else { None };
+    let metric = &head.metrics[metrics.head.index()];
+    let is_sampled = [&sides.base, &sides.head].iter().any(|side| side.graph.basis.samples.is_some());
+    let is_exact = !is_sampled && metric.unit != Unit::Nanoseconds;
+    Ok(Difference {
+        metric: metric.name.clone(),
+        unit: metric.unit,
+        is_exact,
+        run,
+        runs,
+        run_interval: sides_interval(&sides),
+        pairing,
+        functions,
+        arcs,
+        contexts,
+        cause,
+    })
+}
+
+/// The metric that is compared, in both.
+fn common_metric(profiles: Sides<&Profile>, wanted: Option<&str>) -> Result<Sides<MetricId>, NotComparable> {
+    let names = |profile: &Profile| -> Vec<String> {
+        profile.cost_metrics().map(|(_, metric)| metric.name.clone()).collect()
+    };
+    let find = |profile: &Profile, name: &str| {
+        let id = profile.find_metric(name)?;
+        profile.cost_metrics().any(|(known, _)| known == id).then_some(id)
+    };
+    let in_both =
+        |name: &str| Some(Sides { base: find(profiles.base, name)?, head: find(profiles.head, name)? });
+    let chosen = match wanted {
+        Some(name) => {
+            let has = profiles.map(|profile| find(profile, name).is_some());
+            in_both(name).ok_or_else(|| NotComparable::NotMeasured(has, name.to_owned()))?
+        }
+        None => {
+            let default = |profile: &Profile| {
+                default_metric(profile).map(|id| profile.metrics[id.index()].name.clone())
+            };
+            let all = names(profiles.head);
+            let first = default(profiles.head).into_iter().chain(default(profiles.base)).chain(all);
+            let found = first.filter_map(|name| in_both(&name)).next();
+            found.ok_or_else(|| NotComparable::NoMetric(profiles.map(names)))?
+        }
+    };
+    let of = |profile: &Profile, id: MetricId| {
+        (profile.metrics[id.index()].unit, profile.metrics[id.index()].name.clone())
+    };
+    let (base, head) = (of(profiles.base, chosen.base), of(profiles.head, chosen.head));
+    if base.0 == head.0 { Ok(chosen) } else { Err(NotComparable::OtherUnit(head.1)) }
+}
+
+/// The interval of the difference of the means of runs, times their number. Of each side's mean by Student's t
+/// distribution, both intervals joined as those of shares are.
+fn sides_interval(sides: &Sides<Prepared>) -> Option<(f64, f64)> {
+    let runs = sides.as_ref().map(|side| &side.graph.basis.runs);
+    let largest = runs.base.iter().chain(runs.head).map(|run| run.cost).max()?.max(1) as f64;
+    let number = runs.base.len();
+    if number < RUNS_FOR_SPREAD {
+        return None;
+    }
+    let half_width = |runs: &[Measure]| {
+        // Half of it, so that no bound is cut off at 1.
+        let parts: Vec<f64> = runs.iter().map(|run| run.cost as f64 / largest / 2.0).collect();
+        let interval = student(&parts)?;
+        let mean = parts.iter().sum::<f64>() / parts.len() as f64;
+        Some((mean - interval.low).max(interval.high - mean) * 2.0 * largest * number as f64)
+    };
+    let width = half_width(runs.base)?.hypot(half_width(runs.head)?);
+    let head: u64 = runs.head.iter().map(|run| run.cost).sum();
+    let base: u64 = runs.base.iter().map(|run| run.cost).sum();
+    let change = head as f64 - base as f64;
+    Some((change - width, change + width))
+}
+
+/// Calls and cost of every arc of both.
+fn arcs(sides: &Sides<Prepared>) -> Vec<ArcChange> {
+    let mut found: HashMap<(GroupIndex, GroupIndex), ArcChange> = HashMap::new();
+    for (is_head, side) in [(false, &sides.base), (true, &sides.head)] {
+        for arc in &side.graph.arcs {
+            let caller = arc.caller.map_or(0, |caller| side.group(caller));
+            let callee = side.group(arc.callee);
+            let of = found.entry((caller, callee)).or_insert(ArcChange {
+                caller,
+                callee,
+                calls: Sides::default(),
+                total_cost: Sides::default(),
+            });
+            let (calls, total) = match is_head {
+                false => (&mut of.calls.base, &mut of.total_cost.base),
+                true => (&mut of.calls.head, &mut of.total_cost.head),
+            };
+            *calls = calls.saturating_add(arc.calls);
+            *total = total.saturating_add(arc.from_caller.total.cost);
+        }
+    }
+    let mut arcs: Vec<ArcChange> = found.into_values().collect();
+    arcs.sort_by_key(|arc| (arc.caller, arc.callee));
+    arcs
+}
+
+/// What a group cost in one profile.
+#[derive(Clone, Copy, Default)]
+struct GroupCost {
+    self_cost: Measure,
+    total_cost: Measure,
+    calls: u64,
+}
+
+fn group_costs(of: &Prepared, all: usize) -> Vec<GroupCost> {
+    let mut costs = vec![GroupCost::default(); all];
+    for function in &of.graph.functions {
+        let cost = &mut costs[of.group(function.function)];
+        cost.self_cost += function.self_cost;
+        cost.total_cost += function.total_cost;
+        cost.calls += function.calls.map_or(0, |calls| calls.all);
+    }
+    costs
+}
+
+fn functions(sides: &Sides<Prepared>, pairing: &Pairing, contexts: Option<&Contexts>) -> Vec<FunctionChange> {
+    let all = pairing.groups.len();
+    let costs = sides.as_ref().map(|side| group_costs(side, all));
+    let has_calls = sides.base.graph.has_calls() && sides.head.graph.has_calls();
+    let totals = sides.base.graph.totals.is_known() && sides.head.graph.totals.is_known();
+    let per_call = contexts.filter(|_| has_calls).map(|contexts| per_call_by_context(contexts, all));
+    let bases = sides.as_ref().map(|side: &Prepared| &side.graph.basis);
+    let mut changes: Vec<FunctionChange> = Vec::new();
+    let mut chances = Vec::new();
+    for (group, named) in pairing.groups.iter().enumerate() {
+        let (base, head) = (costs.base[group], costs.head[group]);
+        let self_cost = Sides { base: base.self_cost, head: head.self_cost };
+        let calls = Sides { base: base.calls, head: head.calls };
+        let total_cost = Sides { base: base.total_cost, head: head.total_cost };
+        if self_cost.is_zero() && calls.is_zero() && total_cost.is_zero() {
+            continue;
+        }
+        let bounds = bounds(self_cost, bases);
+        let by_function = || Called { cost: self_cost.map(|cost| cost.cost), calls }.per_call();
+        let split = has_calls.then(|| {
+            split(self_cost.change(), per_call.as_ref().map_or_else(by_function, |per_call| per_call[group]))
+        });
+        chances.push(bounds.map_or(0.0, |bounds| bounds.chance));
+        changes.push(FunctionChange {
+            group,
+            name: named.name.clone(),
+            self_cost,
+            total_cost: totals.then_some(total_cost),
+            calls: has_calls.then_some(calls),
+            split,
+            certainty: Change {
+                interval: bounds.map(|bounds| (bounds.low, bounds.high)),
+                is_certain: bounds.is_none(),
+            },
+        });
+    }
+    for (change, found) in changes.iter_mut().zip(discoveries(&chances)) {
+        change.certainty.is_certain |= found;
+    }
+    let size = |change: &FunctionChange| change.self_cost.change().unsigned_abs();
+    changes.sort_by(|a, b| {
+        let certain = b.certainty.is_certain.cmp(&a.certainty.is_certain);
+        certain.then_with(|| size(b).cmp(&size(a))).then_with(|| a.name.cmp(&b.name))
+    });
+    changes
+}

@@ -1,0 +1,42 @@
+//! What changed between two profiles, and which call is the cause.
+//!
+//! [`compare`] pairs modules and functions of a *base* and a *head*, matches their trees by chains of callers, and gives
+//! for every function, arc and context the cost in both. Where calls were counted, each change of a function is split in
+//! two that add up to it exactly: *more calls*, and *cost per call*. Everything is base → head, and change = head − base.
+//! Nothing here does I/O or words anything: that is for `treering-report`.
+//!
+//! ```
+//! use treering_compare::{Options, compare};
+//!
+//! let base = treering_testing::trace("0 enter main\n 1 enter work\n 4 leave work\n 10 leave main");
+//! let head = treering_testing::trace("0 enter main\n 1 enter work\n 9 leave work\n 15 leave main");
+//! let difference = compare(&base, &head, &Options::default()).expect("both have a time");
+//! assert_eq!(difference.run.change(), 5);
+//! let first = &difference.functions[0];
+//! assert_eq!((first.name.as_str(), first.self_cost.change()), ("work", 5));
+//! let split = first.split.expect("calls were counted");
+//! assert_eq!((split.more_calls, split.cost_per_call), (0, 5));
+//! ```
+#![forbid(unsafe_code)]
+
+mod align;
+mod cause;
+mod contexts;
+mod difference;
+mod name;
+mod noise;
+mod pairing;
+mod side;
+mod sides;
+mod split;
+#[cfg(test)]
+mod tests;
+
+pub use align::align;
+pub use cause::{Cause, Reason};
+pub use contexts::{ContextChange, Contexts};
+pub use difference::{ArcChange, Change, Difference, FunctionChange, NotComparable, Options, compare};
+pub use name::{Spelling, spelled};
+pub use pairing::{Group, GroupIndex, ModulePair, PairedBy, Pairing};
+pub use sides::{Cost, Sides};
+pub use split::Split;

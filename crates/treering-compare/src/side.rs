@@ -1,0 +1,69 @@
+//! One profile, prepared: each group of functions is one function in it.
+
+use treering_analysis::{Basis, CallGraph, Identity, Presentation};
+use treering_profile::{FunctionId, MetricId, Profile, RecursionRule, Tree};
+
+use crate::pairing::GroupIndex;
+
+/// One of two profiles in the metric that is compared.
+pub(crate) struct Prepared {
+    pub(crate) profile: Profile,
+    pub(crate) graph: CallGraph,
+    pub(crate) metric: MetricId,
+    /// The group of each entry of the function table.
+    groups: Vec<Option<GroupIndex>>,
+}
+
+impl Prepared {
+    /// `profile` with the first function of each group in the place of all others.
+    pub(crate) fn of(profile: &Profile, metric: MetricId, groups: &[Option<GroupIndex>], all: usize) -> Self {
+        let mut first: Vec<Option<FunctionId>> = vec![None; all];
+        let identity = Identity::of(profile);
+        for (id, _) in profile.functions.iter() {
+            if let Some(group) = groups[id.index()] {
+                // The entry that the call graph takes for those of one source.
+                first[group].get_or_insert(identity.representative(id));
+            }
+        }
+        let stands = |id: FunctionId| groups[id.index()].and_then(|group| first[group]).unwrap_or(id);
+        let mut unified = profile.clone();
+        unified.tree = with_functions(&profile.tree, stands);
+        for arc in &mut unified.arcs {
+            (arc.caller, arc.callee) = (stands(arc.caller), stands(arc.callee));
+        }
+        let mut basis = Basis::of(&unified, metric);
+        if basis.samples.is_none() && profile.metrics[metric.index()].name == "samples" {
+            // Files of other tools have nothing but the number of samples: each is one.
+            basis.samples = Some(metric);
+            for run in basis.runs.iter_mut().chain([&mut basis.run]) {
+                run.samples = run.cost;
+            }
+        }
+        let graph = CallGraph::of(&unified, &basis, Presentation::Contexts);
+        Self { profile: unified, graph, metric, groups: groups.to_vec() }
+    }
+
+    pub(crate) fn group(&self, function: FunctionId) -> GroupIndex {
+        self.groups[function.index()].unwrap_or(0)
+    }
+
+    /// Whether nodes of the tree are chains of callers.
+    pub(crate) fn has_contexts(&self) -> bool {
+        let tree = !self.profile.is_arcs_only() && self.profile.recursion != RecursionRule::Flat;
+        tree && !self.profile.has_no_stacks_of(self.metric)
+    }
+}
+
+fn with_functions(tree: &Tree, stands: impl Fn(FunctionId) -> FunctionId) -> Tree {
+    let functions = tree.function_column().iter().map(|&function| stands(function)).collect();
+    let costs = (0..tree.metric_count()).map(|at| tree.self_costs(MetricId::from_usize(at)).to_vec());
+    Tree::from_columns(
+        tree.parent_column().to_vec(),
+        functions,
+        tree.call_site_column().to_vec(),
+        tree.calls_column().to_vec(),
+        tree.recursive_calls_column().to_vec(),
+        costs.collect(),
+    )
+    .expect("the columns are those of a tree")
+}

@@ -1,0 +1,87 @@
+//! How a change divides into more calls and cost per call.
+//!
+//! Of a function that was called c₀ times at s₀ each and is called c₁ times at s₁ each, the change of c·s is
+//! exactly (c₁ − c₀)·(s₀ + s₁)/2, *more calls*, and (s₁ − s₀)·(c₀ + c₁)/2, *cost per call*. It is taken context by
+//! context, so that other callers, which always made cheaper calls, are not a change of the cost per call. Contexts that
+//! one profile has not are compared by caller, and then by function.
+
+use hashbrown::HashMap;
+
+use crate::contexts::Contexts;
+use crate::pairing::GroupIndex;
+use crate::sides::Sides;
+
+/// The two parts of a change; they add up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Split {
+    /// What more or fewer calls make of it.
+    pub more_calls: i128,
+    /// What makes of it that a call costs more or less.
+    pub cost_per_call: i128,
+}
+
+/// Costs and calls in both profiles.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Called {
+    pub(crate) cost: Sides<u64>,
+    pub(crate) calls: Sides<u64>,
+}
+
+impl Called {
+    /// What makes of the change that a call costs more or less.
+    pub(crate) fn per_call(self) -> f64 {
+        // What costs something ran, if not as a call: the code that a thread begins with.
+        let calls = |calls: u64, cost: u64| if calls == 0 && cost > 0 { 1.0 } else { calls as f64 };
+        let base = calls(self.calls.base, self.cost.base);
+        let head = calls(self.calls.head, self.cost.head);
+        if base == 0.0 || head == 0.0 {
+            return 0.0;
+        }
+        (base + head) / 2.0 * (self.cost.head as f64 / head - self.cost.base as f64 / base)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.cost.base += other.cost.base;
+        self.cost.head += other.cost.head;
+        self.calls.base += other.calls.base;
+        self.calls.head += other.calls.head;
+    }
+
+    fn is_of_both(self) -> bool {
+        let occurs = |calls: u64, cost: u64| calls > 0 || cost > 0;
+        occurs(self.calls.base, self.cost.base) && occurs(self.calls.head, self.cost.head)
+    }
+}
+
+/// By group, what makes of the change of its self cost that a call costs more or less.
+pub(crate) fn per_call_by_context(contexts: &Contexts, groups: usize) -> Vec<f64> {
+    let mut per_call = vec![0.0; groups];
+    let mut by_caller: HashMap<(GroupIndex, GroupIndex), Called> = HashMap::new();
+    for node in &contexts.nodes {
+        let called = Called { cost: node.self_cost, calls: node.calls };
+        if called.is_of_both() {
+            per_call[node.group] += called.per_call();
+        } else {
+            let caller = node.parent.map_or(0, |parent| contexts.nodes[parent].group);
+            by_caller.entry((caller, node.group)).or_default().add(called);
+        }
+    }
+    let mut by_function: HashMap<GroupIndex, Called> = HashMap::new();
+    for ((_, group), called) in by_caller {
+        if called.is_of_both() {
+            per_call[group] += called.per_call();
+        } else {
+            by_function.entry(group).or_default().add(called);
+        }
+    }
+    for (group, called) in by_function {
+        per_call[group] += called.per_call();
+    }
+    per_call
+}
+
+/// Divides a change so that both parts are whole numbers.
+pub(crate) fn split(change: i128, per_call: f64) -> Split {
+    let cost_per_call = per_call.round() as i128;
+    Split { more_calls: change - cost_per_call, cost_per_call }
+}

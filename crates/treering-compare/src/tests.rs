@@ -1,0 +1,234 @@
+use treering_profile::{Function, Module, ModuleKind, Profile};
+use treering_testing::{stacks, trace};
+
+use crate::{Difference, Options, PairedBy, Pairing, Reason, align, compare};
+
+fn difference(base: &Profile, head: &Profile) -> Difference {
+    compare(base, head, &Options::default()).expect("they can be compared")
+}
+
+/// Name, change, more calls, cost per call.
+fn rows(difference: &Difference) -> Vec<(&str, i128, i128, i128)> {
+    let rows = difference.functions.iter().filter(|row| row.self_cost.change() != 0);
+    rows.map(|row| {
+        let split = row.split.unwrap_or_default();
+        (row.name.as_str(), row.self_cost.change(), split.more_calls, split.cost_per_call)
+    })
+    .collect()
+}
+
+/// A run of `main` that calls `work` for each of these times, from `caller`.
+fn calls_of_work(caller: &str, times: &[u64]) -> Profile {
+    let mut text = format!("0 enter main\n0 enter {caller}\n");
+    let mut now = 0;
+    for time in times {
+        text += &format!("{now} enter work\n");
+        now += time;
+        text += &format!("{now} leave work\n");
+    }
+    trace(&(text + &format!("{now} leave {caller}\n{} leave main\n", now + 10)))
+}
+
+#[test]
+fn more_calls_and_dearer_calls_are_told_apart() {
+    let base = calls_of_work("loop", &[5; 10]);
+    let more = difference(&base, &calls_of_work("loop", &[5; 14]));
+    assert_eq!(rows(&more), [("work", 20, 20, 0)]);
+    let cause = more.cause.expect("there is one");
+    assert_eq!(more.pairing.groups[cause.function].name, "work");
+    assert!(matches!(cause.reason, Reason::Calls { calls, .. } if (calls.base, calls.head) == (10, 14)));
+    let dearer = difference(&base, &calls_of_work("loop", &[7; 10]));
+    assert_eq!(rows(&dearer), [("work", 20, 0, 20)]);
+    assert!(matches!(dearer.cause.map(|cause| cause.reason), Some(Reason::CostPerCall)));
+    // 10 × 5 = 50 and 14 × 7 = 98: 4 × 6 and 12 × 2.
+    assert_eq!(rows(&difference(&base, &calls_of_work("loop", &[7; 14]))), [("work", 48, 24, 24)]);
+}
+
+#[test]
+fn parts_add_up_to_the_change_of_the_run() {
+    let base = trace(
+        "0 enter main\n1 enter a\n3 enter b\n9 leave b\n10 leave a\n12 enter b\n13 leave b\n20 leave main",
+    );
+    let head = trace(
+        "0 enter main\n1 enter a\n2 enter b\n9 leave b\n11 enter c\n17 leave c\n18 leave a\n30 leave main",
+    );
+    let difference = difference(&base, &head);
+    let split = difference.split().expect("calls were counted");
+    assert_eq!(split.more_calls + split.cost_per_call, difference.run.change());
+    let sum: i128 = difference.functions.iter().map(|row| row.self_cost.change()).sum();
+    assert_eq!(sum, 10);
+    for row in &difference.functions {
+        let split = row.split.expect("calls were counted");
+        assert_eq!(split.more_calls + split.cost_per_call, row.self_cost.change(), "{}", row.name);
+    }
+}
+
+/// `work` is cheap from `a` and dear from `b`; only how often both call it changes.
+#[test]
+fn another_mix_of_callers_is_no_change_of_the_cost_per_call() {
+    let run = |from_a: u64, from_b: u64| {
+        let (mut text, mut now) = ("0 enter main\n".to_owned(), 0);
+        for (caller, times, cost) in [("a", from_a, 1), ("b", from_b, 9)] {
+            text += &format!("{now} enter {caller}\n");
+            for _ in 0..times {
+                text += &format!("{now} enter work\n{} leave work\n", now + cost);
+                now += cost;
+            }
+            text += &format!("{now} leave {caller}\n");
+        }
+        trace(&(text + &format!("{now} leave main\n")))
+    };
+    assert_eq!(rows(&difference(&run(10, 2), &run(2, 10))), [("work", 64, 64, 0)]);
+}
+
+/// A function between `loop` and `work` makes all contexts below it new.
+#[test]
+fn a_function_in_between_does_not_hide_a_dearer_callee() {
+    let base = trace("0 enter main\n0 enter work\n5 leave work\n5 leave main");
+    let head =
+        trace("0 enter main\n0 enter helper\n0 enter work\n9 leave work\n9 leave helper\n9 leave main");
+    assert_eq!(rows(&difference(&base, &head)), [("work", 4, 0, 4)]);
+}
+
+#[test]
+fn equal_profiles_have_no_difference() {
+    let base = calls_of_work("loop", &[5; 10]);
+    let difference = difference(&base, &base);
+    assert_eq!(difference.run.change(), 0);
+    assert!(rows(&difference).is_empty());
+    assert_eq!(difference.cause, None);
+}
+
+#[test]
+fn the_callee_that_took_the_place_of_another_is_named() {
+    let run = |callee: &str, cost: u64| {
+        trace(&format!("0 enter main\n0 enter {callee}\n{cost} leave {callee}\n{} leave main", cost + 1))
+    };
+    let difference = difference(&run("fast", 3), &run("slow", 30));
+    let cause = difference.cause.expect("there is one");
+    let Reason::Calls { instead_of: Some((group, calls)), .. } = cause.reason else { panic!("{cause:?}") };
+    let name = |group: usize| difference.pairing.groups[group].name.as_str();
+    assert_eq!((name(cause.function), name(group), calls), ("slow", "fast", 1));
+}
+
+/// Recursion counts once in totals, and functions of several entries are one.
+#[test]
+fn recursion_counts_once() {
+    let run = |leaf: u64| {
+        let end = leaf + 4;
+        trace(&format!(
+            "0 enter f\n1 enter f\n2 enter f\n{} leave f\n{} leave f\n{end} leave f",
+            leaf + 2,
+            leaf + 3
+        ))
+    };
+    let difference = difference(&run(6), &run(16));
+    let total = difference.functions[0].total_cost.expect("it is known");
+    assert_eq!((total.base.cost, total.head.cost), (10, 20));
+}
+
+/// Changes of a few samples in two hundred are chance; a doubled function is not, and comes first.
+#[test]
+fn changes_within_chance_are_marked_and_never_first() {
+    let base = stacks("main;a 100\nmain;b 60\nmain;c 40");
+    let head = stacks("main;a 120\nmain;b 160\nmain;c 44");
+    let difference = difference(&base, &head);
+    assert!(!difference.is_exact);
+    let certain: Vec<(&str, bool)> =
+        difference.functions.iter().map(|row| (row.name.as_str(), row.certainty.is_certain)).collect();
+    assert_eq!(certain[0], ("b", true));
+    assert!(certain[1..].iter().all(|&(_, certain)| !certain), "{certain:?}");
+    let (low, high) = difference.functions[0].certainty.interval.expect("it was sampled");
+    assert!(low > 0.0 && low < 100e6 && high > 100e6, "{low} {high}");
+}
+
+#[test]
+fn two_halves_of_one_recording_do_not_differ() {
+    let text: String = (0..40).map(|at| format!("main;f{at} {}\n", 20 + at % 7)).collect();
+    let other: String = (0..40).map(|at| format!("main;f{at} {}\n", 20 + (at + 3) % 7)).collect();
+    let difference = difference(&stacks(&text), &stacks(&other));
+    assert!(difference.functions.iter().all(|row| !row.certainty.is_certain));
+}
+
+/// A profile of these functions of modules with a build-id, each called once for its cost.
+fn of_modules(functions: &[(&str, &str, &[u8], u64)]) -> Profile {
+    let text: String =
+        functions.iter().map(|(name, ..)| format!("0 enter {name}\n0 leave {name}\n")).collect();
+    let mut profile = trace(&text);
+    let mut entries = profile.functions.entries().to_vec();
+    for (at, (_, path, build_id, _)) in functions.iter().enumerate() {
+        let path = profile.strings.intern(path);
+        let module = Module { path, build_id: (*build_id).into(), kind: ModuleKind::Elf };
+        let module = profile.modules.intern(module);
+        entries[at + 1] = Function { module: Some(module), ..entries[at + 1] };
+    }
+    profile.functions = treering_profile::Interner::from_entries(entries);
+    let metric = profile.find_metric("time").expect("traces have a time");
+    for (at, (.., cost)) in functions.iter().enumerate() {
+        let node = profile.tree.nodes().nth(at + 1).expect("each has a node");
+        profile.tree.add_self_cost(metric, node, *cost);
+    }
+    profile
+}
+
+#[test]
+fn modules_pair_by_build_name_and_as_the_program() {
+    let base = of_modules(&[
+        ("run", "/old/prog-before", &[1], 5),
+        ("malloc", "/lib/libc.so.6", &[9], 3),
+        ("inflate", "/old/libz.so.1.2", &[2], 1),
+    ]);
+    let head = of_modules(&[
+        ("run", "/new/prog-after", &[7], 6),
+        ("malloc", "/elsewhere/libc.so.6", &[9], 3),
+        ("inflate", "/new/libz.so.1.3", &[3], 1),
+    ]);
+    let difference = difference(&base, &head);
+    assert_eq!(rows(&difference), [("run", 1, 0, 1)]);
+    let by: Vec<(&str, PairedBy, bool)> = difference
+        .pairing
+        .modules
+        .iter()
+        .map(|pair| (pair.names.head.as_str(), pair.by, pair.same_build))
+        .collect();
+    assert_eq!(
+        by,
+        [
+            ("libc.so.6", PairedBy::BuildId, true),
+            ("libz.so.1.3", PairedBy::Name, false),
+            ("prog-after", PairedBy::Main, false)
+        ]
+    );
+}
+
+#[test]
+fn renamed_copies_are_one_function() {
+    let base = calls_of_work("loop.isra.0", &[5; 3]);
+    let head = calls_of_work("loop.constprop.1", &[5; 3]);
+    let difference = difference(&base, &head);
+    assert!(rows(&difference).is_empty());
+    let renamed: Vec<_> =
+        difference.pairing.groups.iter().filter_map(|group| group.other_name.as_deref()).collect();
+    assert_eq!(renamed, ["loop.isra.0"]);
+}
+
+#[test]
+fn profiles_without_a_common_metric_are_refused_by_name() {
+    let error = compare(&stacks("main 3"), &trace("0 enter a\n1 leave a"), &Options::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the profiles have no metric in common: base has cpu-clock, samples, head has time"
+    );
+}
+
+#[test]
+fn an_aligned_base_has_the_functions_of_the_head() {
+    let base = of_modules(&[("run", "/old/prog-before", &[1], 5), ("gone", "/old/prog-before", &[1], 2)]);
+    let head = of_modules(&[("run", "/new/prog-after", &[7], 6), ("new", "/new/prog-after", &[7], 1)]);
+    let aligned = align(&base, &head, &Pairing::of(&base, &head));
+    let merged = treering_profile::merge(&[&aligned, &head]);
+    let names: Vec<&str> =
+        merged.functions.entries().iter().skip(1).map(|function| &merged.strings[function.name]).collect();
+    assert_eq!(names, ["run", "gone", "new"]);
+    assert!(merged.validate().is_ok());
+}

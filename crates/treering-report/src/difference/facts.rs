@@ -1,0 +1,117 @@
+//! What paired, what did not, and what else a reader must know of a comparison.
+
+use std::fmt::Write as _;
+
+use treering_compare::{Difference, PairedBy, Spelling};
+
+use crate::name::fit;
+use crate::number::{grouped, plural};
+use crate::printable::printable;
+use crate::style::Style;
+
+/// Lines that begin with a word each: `paired`, `renamed`, `alone`, `inlined`, `callers`, `runs`.
+pub(super) fn fact_lines(difference: &Difference) -> Vec<(&'static str, String)> {
+    let mut lines = vec![("paired", paired(difference))];
+    lines.extend(renamed(difference).map(|text| ("renamed", text)));
+    lines.extend(alone(difference).map(|text| ("alone", text)));
+    lines.extend(inlined(difference).map(|text| ("inlined", text)));
+    if difference.contexts.is_none() {
+        let text = "callers were not compared: one of both has no stacks, so costs per call are averages over all callers";
+        lines.push(("callers", text.to_owned()));
+    }
+    if !difference.is_exact {
+        let runs = difference.runs;
+        let text = match difference.run_interval {
+            Some(_) => format!(
+                "{} each; the interval of the run is that of their means",
+                plural(runs.head as u64, "run")
+            ),
+            None => "one run each: how much runs differ is not known; record --runs 5 tells".to_owned(),
+        };
+        lines.push(("runs", text));
+    }
+    lines
+}
+
+pub(super) fn facts_text(difference: &Difference, style: &Style) -> String {
+    let mut text = String::new();
+    for (word, line) in fact_lines(difference) {
+        let line = style.wrap(&line, 9);
+        let _ = writeln!(text, "{}", style.dim(&format!("{word:<8} {line}")));
+    }
+    text
+}
+
+fn paired(difference: &Difference) -> String {
+    const SHOWN: usize = 4;
+    let pairing = &difference.pairing;
+    let named = pairing.modules.iter().map(|pair| {
+        let by = match pair.by {
+            PairedBy::BuildId => "by build id",
+            PairedBy::Name => "by name",
+            PairedBy::Main => "as the program",
+        };
+        match pair.names.base == pair.names.head {
+            true => format!("{} {by}", printable(&pair.names.head)),
+            false => format!("{} and {} {by}", printable(&pair.names.base), printable(&pair.names.head)),
+        }
+    });
+    let mut modules: Vec<String> = named.take(SHOWN).collect();
+    if let Some(more) = pairing.modules.len().checked_sub(SHOWN).filter(|&more| more > 0) {
+        modules.push(format!("{} more", grouped(more as u64)));
+    }
+    let functions = match pairing.paired() as u64 {
+        0 => "no function: are these of one program?".to_owned(),
+        paired => plural(paired, "function"),
+    };
+    let mut text = modules.join(", ");
+    if !text.is_empty() {
+        text += "; ";
+    }
+    text + &functions
+}
+
+/// At most three names, and how many more there are.
+fn some_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    const SHOWN: usize = 3;
+    const ROOM: usize = 40;
+    let names: Vec<&str> = names.collect();
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| fit(&printable(name), ROOM)).collect();
+    let more = names.len().saturating_sub(SHOWN);
+    match (shown.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(shown.join(", ")),
+        (false, more) => Some(format!("{} and {} more", shown.join(", "), grouped(more as u64))),
+    }
+}
+
+fn renamed(difference: &Difference) -> Option<String> {
+    let groups = &difference.pairing.groups;
+    let renamed = groups.iter().filter(|group| group.is_paired() && group.spelling > Spelling::Exact);
+    let pairs: Vec<String> = renamed
+        .filter_map(|group| group.other_name.as_ref().map(|base| format!("{base} is {}", group.name)))
+        .collect();
+    some_names(pairs.iter().map(String::as_str))
+}
+
+/// Functions that cost something and that one profile alone has.
+fn alone(difference: &Difference) -> Option<String> {
+    let of = |in_base: bool| {
+        let rows = difference.functions.iter().filter(move |row| {
+            let functions = &difference.pairing.groups[row.group].functions;
+            !difference.pairing.groups[row.group].is_paired() && functions.base.is_empty() != in_base
+        });
+        some_names(rows.map(|row| row.name.as_str()))
+    };
+    let base = of(true).map(|names| format!("only base ran {names}"));
+    let head = of(false).map(|names| format!("only head ran {names}"));
+    let both: Vec<String> = base.into_iter().chain(head).collect();
+    (!both.is_empty()).then(|| both.join("; "))
+}
+
+fn inlined(difference: &Difference) -> Option<String> {
+    let contexts = difference.contexts.as_ref()?;
+    let groups = &difference.pairing.groups;
+    let names = some_names(contexts.inlined.iter().map(|&group| groups[group].name.as_str()))?;
+    Some(format!("{names}: inlined in one of both only; in the tree its cost is its callers'"))
+}

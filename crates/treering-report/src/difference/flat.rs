@@ -1,0 +1,141 @@
+//! The functions that changed.
+
+use treering_compare::{Difference, FunctionChange, Reason};
+
+use crate::number::plural;
+use crate::printable::printable;
+use crate::style::Style;
+use crate::table::Table;
+
+use super::Rows;
+use super::amounts::{Amounts, calls, signed_count};
+use super::facts::facts_text;
+use super::verdict::Verdict;
+
+/// The verdict, the functions that changed, and what paired.
+pub fn difference_text(difference: &Difference, style: &Style, rows: Rows) -> String {
+    let mut text = headline(difference, style);
+    let (shown, rest) = shown(difference, rows);
+    if !shown.is_empty() {
+        text.push('\n');
+        text += &table(difference, &shown, &rest).render(style);
+        if shown.iter().chain(&rest).any(|row| !row.certainty.is_certain) {
+            text += &style.dim(&style.wrap("?: chance alone may make this change", 0));
+            text.push('\n');
+        }
+    }
+    text.push('\n');
+    text + &facts_text(difference, style)
+}
+
+/// The verdict in lines that fit.
+pub(super) fn headline(difference: &Difference, style: &Style) -> String {
+    let verdict = style.wrap(&Verdict::of(difference).text, 0);
+    let lines: Vec<String> = verdict.split('\n').map(|line| style.bold(line)).collect();
+    lines.join("\n") + "\n"
+}
+
+/// The rows to show, and the rest of those that changed.
+pub(super) fn shown(difference: &Difference, rows: Rows) -> (Vec<&FunctionChange>, Vec<&FunctionChange>) {
+    const MOST: usize = 12;
+    let mut changed: Vec<&FunctionChange> =
+        difference.functions.iter().filter(|row| row.self_cost.change() != 0).collect();
+    let size = |row: &FunctionChange| row.self_cost.change().unsigned_abs();
+    let limit = rows.limit.unwrap_or_else(|| {
+        let all: u128 = changed.iter().map(|row| size(row)).sum();
+        let mut explained = 0;
+        let needed = changed.iter().take_while(|row| {
+            let more = explained * 10 < all * 9;
+            explained += size(row);
+            more
+        });
+        needed.count().min(MOST)
+    });
+    let rest = changed.split_off(limit.min(changed.len()));
+    (changed, rest)
+}
+
+/// The name of a row, with its module where another function has the same name.
+pub(super) fn row_name(difference: &Difference, row: &FunctionChange) -> String {
+    let group = &difference.pairing.groups[row.group];
+    let mut name = printable(&row.name).into_owned();
+    let same = difference.functions.iter().filter(|other| other.name == row.name).count();
+    if let Some(module) = group.module.as_ref().filter(|_| same > 1) {
+        name += &format!(" [{}]", printable(module));
+    }
+    if !group.is_paired() {
+        name += if group.functions.base.is_empty() { " (only head)" } else { " (only base)" };
+    }
+    name
+}
+
+fn table(difference: &Difference, shown: &[&FunctionChange], rest: &[&FunctionChange]) -> Table {
+    let amounts = Amounts::of_changes(difference);
+    let in_two = difference.functions.iter().any(|row| row.split.is_some());
+    let headings = match (in_two, difference.is_exact) {
+        (true, _) => vec!["change", "more calls", "cost/call", "calls"],
+        (false, true) => vec!["change", "base → head"],
+        (false, false) => vec!["change", "95 %", "base → head"],
+    };
+    let mut table = Table::new(headings.into_iter().map(str::to_owned).collect(), "function");
+    for row in shown {
+        table.row(cells(&amounts, row, in_two), row_name(difference, row), 0.0);
+        if let Some((cells, name)) = caller(difference, row).filter(|_| in_two) {
+            table.row(cells, name, 0.0);
+        }
+    }
+    if !rest.is_empty() {
+        let name = format!("{} more", plural(rest.len() as u64, "function"));
+        table.row(sum_cells(difference, &amounts, rest, in_two), name, 0.0);
+    }
+    let all: Vec<&FunctionChange> = difference.functions.iter().collect();
+    let runs = Amounts::of_runs(difference).both(difference.run.map(|run| run.cost));
+    table.row(sum_cells(difference, &amounts, &all, in_two), runs, 0.0);
+    table
+}
+
+fn cells(amounts: &Amounts, row: &FunctionChange, in_two: bool) -> Vec<String> {
+    let mark = if row.certainty.is_certain { "" } else { " ?" };
+    let change = format!("{}{mark}", amounts.signed(row.self_cost.change()));
+    if in_two {
+        let split = row.split.unwrap_or_default();
+        let calls = row.calls.map_or(String::new(), calls);
+        return vec![change, amounts.signed(split.more_calls), amounts.signed(split.cost_per_call), calls];
+    }
+    let both = amounts.both(row.self_cost.map(|cost| cost.cost));
+    match row.certainty.interval {
+        Some(interval) => vec![change, amounts.interval(interval), both],
+        None => vec![change, both],
+    }
+}
+
+/// The caller that is the cause, below the function that it calls more often.
+fn caller(difference: &Difference, row: &FunctionChange) -> Option<(Vec<String>, String)> {
+    let cause = difference.cause.filter(|cause| cause.function == row.group)?;
+    let Reason::Calls { caller, calls, .. } = cause.reason else { return None };
+    let name = printable(&difference.pairing.groups[caller].name).into_owned();
+    let blank = String::new;
+    Some((vec![blank(), blank(), blank(), signed_count(calls.change())], format!("← {name}")))
+}
+
+fn sum_cells(
+    difference: &Difference,
+    amounts: &Amounts,
+    rows: &[&FunctionChange],
+    in_two: bool,
+) -> Vec<String> {
+    let change: i128 = rows.iter().map(|row| row.self_cost.change()).sum();
+    let mut cells = vec![amounts.signed(change)];
+    if in_two {
+        let sum = |part: fn(&FunctionChange) -> i128| amounts.signed(rows.iter().map(|row| part(row)).sum());
+        cells.push(sum(|row| row.split.map_or(0, |split| split.more_calls)));
+        cells.push(sum(|row| row.split.map_or(0, |split| split.cost_per_call)));
+        cells.push(String::new());
+        return cells;
+    }
+    if !difference.is_exact {
+        cells.push(String::new());
+    }
+    cells.push(String::new());
+    cells
+}

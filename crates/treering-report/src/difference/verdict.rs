@@ -1,0 +1,174 @@
+//! The first line: how much, and why.
+
+use treering_compare::{Cause, Difference, FunctionChange, Reason, Sides};
+
+use crate::name::fit;
+use crate::number::{cost, grouped, plural};
+use crate::printable::printable;
+
+use super::amounts::{Amounts, calls, percent};
+
+/// Whether the head costs more than the base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It does.
+    More,
+    /// It costs less.
+    Less,
+    /// Both cost the same, or differ by less than [`Verdict::FLOOR`] for sure.
+    Same,
+    /// It cannot be told.
+    Undecided,
+}
+
+impl Outcome {
+    /// The word for it in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::More => "more",
+            Self::Less => "less",
+            Self::Same => "same",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
+/// What a difference comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Whether the head costs more.
+    pub outcome: Outcome,
+    /// The change as a part of the base; nothing where the base cost nothing.
+    pub change: Option<f64>,
+    /// Between which parts of the base the true change lies; nothing where both are exact, or nothing is known of how
+    /// much runs differ.
+    pub interval: Option<(f64, f64)>,
+    /// How much, and why, in one sentence.
+    pub text: String,
+}
+
+impl Verdict {
+    /// Differences of sampled or timed runs below this part of the base count as none.
+    pub const FLOOR: f64 = 0.02;
+
+    /// That of a difference.
+    pub fn of(difference: &Difference) -> Self {
+        let change = difference.run.relative_change();
+        let base = difference.run.base.cost as f64;
+        let interval =
+            difference.run_interval.filter(|_| base > 0.0).map(|(low, high)| (low / base, high / base));
+        let outcome = outcome(difference, interval);
+        Self { outcome, change, interval, text: text(difference, outcome, interval) }
+    }
+}
+
+fn outcome(difference: &Difference, interval: Option<(f64, f64)>) -> Outcome {
+    let by_sign = match difference.run.change() {
+        1.. => Outcome::More,
+        0 => Outcome::Same,
+        _ => Outcome::Less,
+    };
+    let floor = if difference.is_exact { 0.0 } else { Verdict::FLOOR };
+    let change = difference.run.relative_change().map_or(f64::INFINITY, f64::abs);
+    match interval {
+        None if difference.is_exact => by_sign,
+        None => Outcome::Undecided,
+        Some((low, high)) if (low > 0.0 || high < 0.0) && change >= floor => by_sign,
+        Some((low, high)) if low >= -floor && high <= floor => Outcome::Same,
+        Some(_) => Outcome::Undecided,
+    }
+}
+
+fn text(difference: &Difference, outcome: Outcome, interval: Option<(f64, f64)>) -> String {
+    let metric = printable(&difference.metric);
+    let changed = difference.functions.iter().filter(|row| row.self_cost.change() != 0).count();
+    if difference.run.change() == 0 && difference.is_exact {
+        let both = format!("{} {metric} in both", cost(difference.unit, difference.run.base.cost as f64));
+        let functions = plural(difference.pairing.groups.len() as u64 - 1, "function");
+        return match changed {
+            0 => format!("no difference: {both}, all {functions} equal"),
+            _ => format!("no change of the run: {both}; {} of {functions} differ", grouped(changed as u64)),
+        };
+    }
+    let amounts = Amounts::of_changes(difference);
+    let decimals = if difference.is_exact { 2 } else { 1 };
+    let much = percent(difference.run.relative_change(), decimals);
+    let mut much = much.unwrap_or_else(|| amounts.signed(difference.run.change()));
+    much += &format!(" {metric}");
+    if let Some((low, high)) = interval {
+        much += &format!(" [{:+.1}, {:+.1}]", low * 100.0, high * 100.0).replace('-', "−");
+    }
+    let head = match outcome {
+        Outcome::Undecided => format!("undecided: {much}"),
+        Outcome::Same if !difference.is_exact => format!("same within 2 %: {much}"),
+        _ => much,
+    };
+    match (&difference.cause, difference.is_exact) {
+        (Some(cause), _) => format!("{head}: {}", reason(difference, cause)),
+        (None, true) => match difference.functions.first().filter(|row| row.self_cost.change() != 0) {
+            Some(first) if difference.functions.iter().all(|row| row.split.is_none()) => {
+                format!("{head}: mostly {}, {}", name(&first.name), amounts.signed(first.self_cost.change()))
+            }
+            _ => format!("{head}: no call and no function explains a tenth of it"),
+        },
+        (None, false) => match difference.functions.first().filter(|row| row.certainty.is_certain) {
+            Some(first) => {
+                let bounds = first
+                    .certainty
+                    .interval
+                    .map_or(String::new(), |interval| format!(" {}", amounts.interval(interval)));
+                format!(
+                    "{head}: mostly {}, {}{bounds}",
+                    name(&first.name),
+                    amounts.signed(first.self_cost.change())
+                )
+            }
+            None => format!("{head}: no function changed by more than chance"),
+        },
+    }
+}
+
+/// A name in a sentence, shortened by its structure.
+fn name(name: &str) -> String {
+    const ROOM: usize = 60;
+    fit(&printable(name), ROOM)
+}
+
+/// The call or the function that explains most of it.
+pub(super) fn reason(difference: &Difference, cause: &Cause) -> String {
+    let named = |group: usize| name(&difference.pairing.groups[group].name);
+    let callee = named(cause.function);
+    let row = difference.function(cause.function);
+    match cause.reason {
+        Reason::Calls { caller, calls: counts, instead_of } => {
+            let mut text = match caller {
+                0 => callee,
+                caller => format!("{} → {callee}", named(caller)),
+            };
+            text += &format!(", {} calls", calls(counts));
+            if let Some((gone, before)) = instead_of {
+                text += &format!(", instead of {}, {} → 0", named(gone), grouped(before));
+            } else if counts.base > 0 && counts.head > 0 && row.is_some_and(has_equal_cost_per_call) {
+                text += ", cost per call unchanged";
+            }
+            text
+        }
+        Reason::CostPerCall => {
+            let Some((row, counts)) = row.and_then(|row| Some((row, row.calls?))) else { return callee };
+            let each = |cost: u64, calls: u64| cost as f64 / calls.max(1) as f64;
+            let base = each(row.self_cost.base.cost, counts.base);
+            let head = each(row.self_cost.head.cost, counts.head);
+            let unit = |value: f64| cost(difference.unit, value);
+            let calls_text = match counts {
+                Sides { base, head } if base == head => format!("{} as before", plural(base, "call")),
+                _ => format!("{} calls", calls(counts)),
+            };
+            format!("{callee}, {} → {} per call, {calls_text}", unit(base), unit(head))
+        }
+    }
+}
+
+/// Whether what a call costs makes nearly nothing of the change.
+fn has_equal_cost_per_call(row: &FunctionChange) -> bool {
+    row.split.is_some_and(|split| split.cost_per_call.unsigned_abs() * 20 <= split.more_calls.unsigned_abs())
+}

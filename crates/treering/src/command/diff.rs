@@ -1,0 +1,178 @@
+//! `treering diff`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use treering_analysis::{Basis, FindError, add_calls_metric, correct, default_metric, find_function};
+use treering_compare::{Difference, GroupIndex, Options, Sides, compare};
+use treering_profile::Profile;
+use treering_report::{Outcome as Verdicts, Rows, Style, Verdict};
+
+use super::report::{Part, percent};
+use crate::failure::{Context as _, Failure, Outcome};
+use crate::open::open_profile;
+use crate::working::Working;
+use crate::{pager, terminal};
+
+/// Show what changed between two profiles: how much, why, and where
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Always base → head, and change = head − base. Where both counted calls, each change of a function is
+divided in two that add up to it: more calls, and cost per call. See docs/diff.md.
+
+Exit status: 0 within the limit, also without any; 1 beyond it; 2 an error; 3 undecided.
+
+Examples:
+  treering diff before.trg after.trg
+  treering diff before.trg after.trg --tree
+  treering diff main.trg branch.trg --limit 1% --markdown > comment.md")]
+pub struct Diff {
+    /// The profile to compare with, of any format that Treering reads
+    base: PathBuf,
+    /// The profile to compare
+    #[arg(value_name = "PROFILE")]
+    head: PathBuf,
+    #[command(flatten)]
+    view: View,
+    /// Print JSON; every key is described in docs/json.md
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+    /// Print Markdown for a review comment
+    #[arg(long, conflicts_with_all = ["tree", "callgraph"])]
+    markdown: bool,
+    /// The metric to compare [default: the first one that both have]
+    #[arg(long, value_name = "NAME")]
+    metric: Option<String>,
+    /// Show at most N functions [default: as many as explain nine tenths of all changes, and at most 12]
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    /// Show trees down to this depth [default: 64]
+    #[arg(long, value_name = "N", requires = "tree")]
+    depth: Option<usize>,
+    /// Exit with status 1 if the run costs more than this part more
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    limit: Option<f64>,
+    #[command(flatten)]
+    part: Part,
+}
+
+// The views, of which one is shown.
+#[derive(Debug, clap::Args)]
+#[group(multiple = false)]
+struct View {
+    /// List the functions that changed (this is the default)
+    #[arg(long)]
+    flat: bool,
+    /// For each function that changed, or for FUNCTION, its callers above it and its callees below
+    #[arg(long, value_name = "FUNCTION", num_args = 0..=1)]
+    callgraph: Option<Option<String>>,
+    /// The tree of what changed
+    #[arg(long)]
+    tree: bool,
+}
+
+impl Diff {
+    /// Does it.
+    pub fn run(self) -> Outcome {
+        self.compare().map_err(|failure| failure.status(2))
+    }
+
+    fn compare(&self) -> Outcome {
+        let (base, head) = (self.open(&self.base)?, self.open(&self.head)?);
+        let working = Working::on("comparing");
+        let options = Options { metric: self.metric.clone() };
+        let difference = compare(&base, &head, &options).map_err(|error| {
+            let hint = "record both in the same way; treering report --metrics lists those of a profile";
+            Failure::new(error).hint(hint)
+        })?;
+        let style = Style { colour: terminal::colour(), width: terminal::width() };
+        let text = self.text(&difference, Sides { base: &base, head: &head }, &style)?;
+        drop(working);
+        match self.json || self.markdown || terminal::has_unicode() {
+            true => pager::print(&text)?,
+            false => pager::print(&treering_report::in_ascii(&text))?,
+        }
+        Ok(self.status(&difference))
+    }
+
+    /// The part of a profile that is compared, without the cost of measuring.
+    fn open(&self, path: &Path) -> Result<Profile, Failure> {
+        let opened = open_profile(path)?;
+        opened.print_warnings();
+        let mut profile = opened.profile;
+        if default_metric(&profile).is_none() && profile.tree.has_calls() {
+            add_calls_metric(&mut profile);
+        }
+        let selection = self.part.selection(&mut profile)?;
+        let whole = correct(&profile);
+        let part = whole.part(&selection).context(path.display())?;
+        Ok(part.profile.into_owned())
+    }
+
+    fn text(
+        &self,
+        difference: &Difference,
+        profiles: Sides<&Profile>,
+        style: &Style,
+    ) -> Result<String, Failure> {
+        const DEEPEST: usize = 64;
+        let rows = Rows { limit: self.top };
+        if self.json {
+            return Ok(treering_report::difference_json(difference, self.view.tree));
+        }
+        if self.markdown {
+            return Ok(treering_report::difference_markdown(difference, rows));
+        }
+        if self.view.tree {
+            let depth = self.depth.unwrap_or(DEEPEST);
+            return treering_report::difference_tree_text(difference, style, depth).ok_or_else(|| {
+                Failure::new("one of both has no stacks, so there is no tree to compare")
+                    .hint("record it again, or count it with --tree; --flat compares the functions")
+            });
+        }
+        if let Some(function) = &self.view.callgraph {
+            let only = function.as_deref().map(|name| find(difference, profiles, name)).transpose()?;
+            return Ok(treering_report::difference_call_graph_text(difference, only, style, rows));
+        }
+        Ok(treering_report::difference_text(difference, style, rows))
+    }
+
+    fn status(&self, difference: &Difference) -> ExitCode {
+        let Some(limit) = self.limit else { return ExitCode::SUCCESS };
+        let verdict = Verdict::of(difference);
+        let limit = limit / 100.0;
+        let change = verdict.change.unwrap_or(if difference.run.change() > 0 { f64::INFINITY } else { 0.0 });
+        let within = verdict.interval.is_some_and(|(_, high)| high <= limit);
+        ExitCode::from(match verdict.outcome {
+            Verdicts::Less | Verdicts::Same => 0,
+            _ if within => 0,
+            Verdicts::More if change > limit => 1,
+            Verdicts::More => 0,
+            Verdicts::Undecided => 3,
+        })
+    }
+}
+
+/// The function of that name in the head, or else in the base.
+fn find(difference: &Difference, profiles: Sides<&Profile>, name: &str) -> Result<GroupIndex, Failure> {
+    let find_in = |profile: &Profile| {
+        let basis = Basis::of(profile, profile.find_metric(&difference.metric)?);
+        Some(find_function(profile, &basis, name, |_| false))
+    };
+    let groups = &difference.pairing.of;
+    match find_in(profiles.head) {
+        Some(Ok(function)) => return Ok(groups.head[function.index()].unwrap_or(0)),
+        Some(Err(error @ FindError::Ambiguous { .. })) => return Err(not_found(&error)),
+        Some(Err(FindError::NotFound { .. })) | None => {}
+    }
+    match find_in(profiles.base) {
+        Some(Ok(function)) => Ok(groups.base[function.index()].unwrap_or(0)),
+        Some(Err(error)) => Err(not_found(&error)),
+        None => Err(Failure::new(format_args!("no function is called {name:?}"))),
+    }
+}
+
+fn not_found(error: &FindError) -> Failure {
+    let (FindError::NotFound { largest: names, .. } | FindError::Ambiguous { candidates: names, .. }) = error;
+    Failure::new(error).hint(format_args!("there are: {}", names[..names.len().min(5)].join(", ")))
+}

@@ -1,0 +1,207 @@
+//! `treering diff`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use treering_testing::programs::installed;
+
+use crate::session::{Session, program, words};
+use crate::skip;
+
+/// Compiles the program into a folder of its own.
+fn compile(session: &Session, path: &str, options: &[&str]) -> PathBuf {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command_line/programs/changed.c");
+    let path = session.path(path);
+    std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the folder can be made");
+    let made = Command::new("cc").args(["-g", "-O1"]).args(options).args([source, "-o"]).arg(&path).status();
+    assert!(made.is_ok_and(|made| made.success()), "the compiler is installed");
+    path
+}
+
+/// Counts a program into a profile.
+fn count(session: &Session, options: &[&str], path: &PathBuf, output: &str) {
+    let mut all = words(&[&["count", "-o", output], options, &["--"]].concat());
+    all.extend(program(path, &[]));
+    let outcome = session.run(&all);
+    assert!(outcome.status.success(), "{outcome:#?}");
+}
+
+/// The program before and after its change, in folders and under names of their own, one of them linked at fixed
+/// addresses.
+fn two_versions(session: &Session, options: &[&str]) {
+    let before = compile(session, "old tree/prog-before", &[]);
+    let after = compile(session, "new tree/prog-after", &["-DCHANGED", "-no-pie"]);
+    count(session, options, &before, "before.trg");
+    count(session, options, &after, "after.trg");
+}
+
+fn difference(session: &Session, options: &[&str]) -> Value {
+    let text = session.output(&[&["diff", "before.trg", "after.trg", "--json"], options].concat());
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+fn row<'a>(difference: &'a Value, name: &str) -> &'a Value {
+    let functions = difference["functions"].as_array().expect("functions");
+    functions.iter().find(|row| row["function"] == name).unwrap_or_else(|| panic!("no row of {name}"))
+}
+
+/// The self costs of functions by name, as `treering report` has them.
+fn self_costs(session: &Session, profile: &str) -> BTreeMap<String, i64> {
+    let mut costs = BTreeMap::new();
+    let text = session.output(&["report", profile, "--json", "--min", "0"]);
+    let report: Value = serde_json::from_str(&text).expect("it is JSON");
+    for row in report["functions"].as_array().expect("functions") {
+        let name = row["function"].as_str().expect("a name").to_owned();
+        *costs.entry(name).or_default() += row["self_cost"].as_i64().expect("a cost");
+    }
+    costs
+}
+
+#[test]
+fn the_call_that_was_added_is_the_cause() {
+    let session = Session::new();
+    two_versions(&session, &["--tree"]);
+    let difference = difference(&session, &[]);
+    let verdict = &difference["verdict"];
+    let cause = &verdict["cause"];
+    assert_eq!((&verdict["outcome"], &verdict["exact"]), (&"more".into(), &true.into()));
+    assert_eq!((&cause["reason"], &cause["caller"]), (&"calls".into(), &"parse".into()));
+    assert_eq!((&cause["function"], &cause["calls"]["head"]), (&"intern".into(), &2000.into()));
+    let number = |name: &str, key: &str| row(&difference, name)[key].as_i64().expect("a number");
+    assert_eq!((number("intern", "cost_per_call"), number("hash", "more_calls")), (0, 0));
+    assert_eq!(number("intern", "more_calls"), number("intern", "self_change"));
+    // Fifteen steps more of some instructions each, a thousand times.
+    let per_call = number("hash", "cost_per_call");
+    assert!(per_call > 0 && per_call % 15_000 == 0, "{per_call}");
+}
+
+/// Differences of the numbers of both reports, by another way than the comparison takes.
+#[test]
+fn changes_are_those_between_the_reports() {
+    let session = Session::new();
+    for options in [&["--tree"][..], &[]] {
+        two_versions(&session, options);
+        let difference = difference(&session, &[]);
+        let (base, head) = (self_costs(&session, "before.trg"), self_costs(&session, "after.trg"));
+        let mut changes: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut whole = 0;
+        for row in difference["functions"].as_array().expect("functions") {
+            let change = row["self_change"].as_i64().expect("a change");
+            *changes.entry(row["function"].as_str().expect("a name")).or_default() += change;
+            whole += change;
+            if let (Some(more), Some(per_call)) = (row["more_calls"].as_i64(), row["cost_per_call"].as_i64())
+            {
+                assert_eq!(more + per_call, change, "{row}");
+            }
+        }
+        for name in ["main", "parse", "intern", "hash"] {
+            assert_eq!(changes[name], head[name] - base[name], "{name} {options:?}");
+        }
+        let run = &difference["verdict"]["run_cost"];
+        assert_eq!(
+            Some(whole),
+            run["head"].as_i64().zip(run["base"].as_i64()).map(|(head, base)| head - base)
+        );
+        let modules = difference["modules"].as_array().expect("modules");
+        let program = modules.iter().find(|pair| pair["paired_by"] == "program").expect("the program paired");
+        assert_eq!(program["names"]["base"], "prog-before");
+    }
+}
+
+#[test]
+fn pprof_finds_the_same_changes() {
+    let Some(go) = installed("go") else { return skip("go is not installed") };
+    let session = Session::new();
+    two_versions(&session, &["--tree"]);
+    for side in ["before", "after"] {
+        let (trg, pprof) = (format!("{side}.trg"), format!("{side}.pb.gz"));
+        session.output(&["export", &trg, "--to", "pprof", "-o", &pprof]);
+    }
+    let mut pprof = Command::new(go);
+    pprof.current_dir(session.path("")).args([
+        "tool",
+        "pprof",
+        "-top",
+        "-nodefraction=0",
+        "-sample_index=instructions",
+    ]);
+    let shown = pprof.args(["-unit=count", "-diff_base", "before.pb.gz", "after.pb.gz"]).output();
+    let Some(shown) = shown.ok().filter(|shown| shown.status.success()) else {
+        return skip("this go has no pprof that runs");
+    };
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let difference = difference(&session, &[]);
+    for name in ["parse", "intern", "hash"] {
+        let line = shown.lines().find(|line| line.ends_with(&format!(" {name}")));
+        let line = line.unwrap_or_else(|| panic!("{name} in {shown}"));
+        let flat = line.split_whitespace().next().expect("a number");
+        let flat: i64 = flat.trim_end_matches("count").parse().unwrap_or_else(|_| panic!("{line}"));
+        assert_eq!(Some(flat), row(&difference, name)["self_change"].as_i64(), "{name}");
+    }
+}
+
+#[test]
+fn equal_runs_have_no_difference_and_limits_decide_the_status() {
+    let session = Session::new();
+    let before = compile(&session, "one/prog", &[]);
+    for output in ["before.trg", "after.trg"] {
+        count(&session, &["--tree", "--fixed-addresses"], &before, output);
+    }
+    let text = session.output(&["diff", "before.trg", "after.trg"]);
+    assert!(text.starts_with("no difference: "), "{text}");
+    let after = compile(&session, "two/prog", &["-DCHANGED"]);
+    count(&session, &["--tree"], &after, "after.trg");
+    let status = |words: &[&str]| session.run(words).status.code();
+    assert_eq!(status(&["diff", "before.trg", "after.trg"]), Some(0));
+    assert_eq!(status(&["diff", "before.trg", "after.trg", "--limit", "1%"]), Some(1));
+    assert_eq!(status(&["diff", "before.trg", "after.trg", "--limit", "100%"]), Some(0));
+    assert_eq!(status(&["diff", "after.trg", "before.trg", "--limit", "1%"]), Some(0));
+    assert_eq!(status(&["diff", "before.trg", "missing.trg"]), Some(2));
+}
+
+/// One sampled run of each tells nothing of how much runs differ.
+#[test]
+fn samples_of_one_run_each_are_undecided() {
+    let session = Session::new();
+    std::fs::write(session.path("a.folded"), "main;work 100\nmain;copy 60\n").expect("it can be written");
+    std::fs::write(session.path("b.folded"), "main;work 104\nmain;copy 160\n").expect("it can be written");
+    let outcome = session.run(&["diff", "a.folded", "b.folded", "--limit", "5%", "--top", "5"]);
+    assert_eq!(outcome.status.code(), Some(3), "{outcome:#?}");
+    let rows: Vec<&str> = outcome.stdout.lines().filter(|line| line.trim_start().starts_with('+')).collect();
+    assert!(rows[0].ends_with("copy") && !rows[0].contains('?'), "{}", outcome.stdout);
+    assert!(rows[1].ends_with("work") && rows[1].contains('?'), "{}", outcome.stdout);
+}
+
+#[test]
+fn views_have_the_verdict_and_its_functions() {
+    let session = Session::new();
+    two_versions(&session, &["--tree"]);
+    let show = |options: &[&str]| session.output(&[&["diff", "before.trg", "after.trg"], options].concat());
+    let tree = show(&["--tree"]);
+    assert!(tree.contains("1,000 → 2,000") && tree.contains("intern"), "{tree}");
+    let graph = show(&["--callgraph", "intern"]);
+    assert!(graph.contains("← parse"), "{graph}");
+    let markdown = show(&["--markdown"]);
+    assert!(markdown.starts_with("<!-- treering:diff -->\n### ▲ +"), "{markdown}");
+    assert!(markdown.contains("| `intern` |"), "{markdown}");
+    let mut in_c = session.command(&["diff", "before.trg", "after.trg"]);
+    let plain = in_c.env("LC_ALL", "C").output().expect("it runs").stdout;
+    assert!(plain.is_ascii(), "{}", String::from_utf8_lossy(&plain));
+}
+
+#[test]
+fn profiles_that_cannot_be_compared_are_refused() {
+    let session = Session::new();
+    std::fs::write(session.path("a.folded"), "main;work 100\n").expect("it can be written");
+    let before = compile(&session, "one/prog", &[]);
+    count(&session, &[], &before, "before.trg");
+    let outcome = session.run(&["diff", "a.folded", "before.trg"]);
+    assert_eq!(outcome.status.code(), Some(2), "{outcome:#?}");
+    assert!(outcome.error().contains("no metric in common"), "{outcome:#?}");
+    let outcome = session.run(&["diff", "before.trg", "before.trg", "--metric", "joules"]);
+    assert!(outcome.error().contains("neither profile has the metric \"joules\""), "{outcome:#?}");
+    let outcome = session.run(&["diff", "before.trg", "before.trg", "--tree"]);
+    assert!(outcome.error().contains("no stacks"), "{outcome:#?}");
+}
