@@ -64,7 +64,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "treering-symbols",
-        may_use: &["treering-proc", "treering-profile"],
+        may_use: &["treering-proc", "treering-profile", "treering-temporary"],
         elsewhere: Not(&["perf-event-open-sys"]),
     },
     Rule {
@@ -81,7 +81,13 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "treering-translator",
-        may_use: &["treering-proc", "treering-profile", "treering-recover", "treering-x86"],
+        may_use: &[
+            "treering-proc",
+            "treering-profile",
+            "treering-recover",
+            "treering-temporary",
+            "treering-x86",
+        ],
         elsewhere: Any,
     },
     Rule { name: "treering-macros", may_use: &[], elsewhere: Only(&[]) },
@@ -98,7 +104,7 @@ const RULES: &[Rule] = &[
         may_use: &["treering-events", "treering-macros", "treering-memory"],
         elsewhere: Only(&["libc"]),
     },
-    Rule { name: "treering-temporary", may_use: &[], elsewhere: Only(&[]) },
+    Rule { name: "treering-temporary", may_use: &[], elsewhere: Only(&["libc"]) },
     Rule {
         name: "treering-octave",
         may_use: &["treering-runtime", "treering-temporary"],

@@ -5,13 +5,12 @@
 //! boot, so that part is kept in the user's cache directory, under the identifier of the boot.
 //! Loadable modules, which come and go, are always read anew.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::fs;
+use std::io::Read as _;
 use std::ops::Range;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use treering_symbols::{open_trusted, own_user};
+use treering_temporary::private;
 
 use crate::cache;
 
@@ -39,11 +38,10 @@ fn kept_path() -> Option<PathBuf> {
     Some(cache::directory()?.join(format!("{NAME}{}", boot.trim())))
 }
 
-/// A list that this user or root kept; the cache may be where others can write.
+/// A list that this user kept; the cache may be where others can write.
 fn read_kept(path: &Path) -> Option<Vec<u8>> {
-    let own: Vec<u32> = own_user().into_iter().collect();
     let mut bytes = Vec::new();
-    open_trusted(path, &own, LARGEST).ok()??.read_to_end(&mut bytes).ok()?;
+    private::open(path, LARGEST)?.read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
@@ -54,16 +52,13 @@ const LARGEST: u64 = 256 << 20;
 /// former boots are removed.
 fn keep(path: &Path, text: &str) -> std::io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    private::create_folder(directory)?;
     for entry in fs::read_dir(directory)?.flatten() {
         if entry.file_name().to_string_lossy().starts_with(NAME) {
             let _ = fs::remove_file(entry.path());
         }
     }
-    let unfinished = path.with_extension(format!("{}.unfinished", std::process::id()));
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    fs::rename(&unfinished, path)
+    private::write(path, text.as_bytes(), 0o600)
 }
 
 /// The symbols of the kernel's own text, sorted by address, from `_stext` to `_etext`; nothing

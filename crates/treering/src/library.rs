@@ -1,13 +1,13 @@
 //! The libraries that Treering loads into other programs: beside this program, in the folders of a package, or unpacked
 //! from inside this program.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
+use treering_temporary::private;
 
 use crate::cache;
 use crate::failure::{Context as _, Failure};
@@ -111,46 +111,20 @@ fn folders() -> Vec<PathBuf> {
 
 /// A file with these bytes in a private folder. A file that differs in owner, mode or bytes is replaced.
 fn keep(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-    make_private(folder)?;
+    private::create_folder(folder)?;
+    private::check_folder(folder)?;
     let path = folder.join(name);
-    if is_kept(&path, bytes).unwrap_or(false) {
-        return Ok(path);
+    if !is_kept(&path, bytes) {
+        private::write(&path, bytes, 0o500)?;
     }
-    // Another process may do the same: the new name is given at once, to a whole file.
-    let mut file =
-        tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o500)).tempfile_in(folder)?;
-    file.write_all(bytes)?;
-    file.persist(&path).map_err(|error| error.error)?;
     Ok(path)
 }
 
-/// Makes a folder, and those above it that are missing, for this user alone; refuses one that others can change.
-fn make_private(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let own = geteuid().as_raw();
-    for folder in folder.canonicalize()?.ancestors() {
-        let found = fs::metadata(folder)?;
-        // In a sticky folder, only the owner of an entry can replace it.
-        let others_write = found.mode() & 0o022 != 0 && found.mode() & 0o1000 == 0;
-        if others_write || ![0, own].contains(&found.uid()) {
-            let message = format!("{} can be changed by other users", folder.display());
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
-        }
-    }
-    Ok(())
-}
-
 /// Whether a file of this user, that nobody else can write, has these bytes.
-fn is_kept(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let mut file: File = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
-    let found = file.metadata()?;
-    let is_own = found.is_file() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0;
-    if !is_own || found.len() != bytes.len() as u64 {
-        return Ok(false);
-    }
+fn is_kept(path: &Path, bytes: &[u8]) -> bool {
     let mut kept = Vec::with_capacity(bytes.len());
-    file.read_to_end(&mut kept)?;
-    Ok(kept == bytes)
+    let file = private::open(path, bytes.len() as u64);
+    file.is_some_and(|mut file| file.read_to_end(&mut kept).is_ok()) && kept == bytes
 }
 
 #[cfg(test)]
@@ -163,48 +137,20 @@ mod tests {
     fn a_library_that_was_changed_is_unpacked_again() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = keep(&folder.path().join("a/b"), NAME, b"library").expect("unpacked");
-        assert_eq!(fs::read(&path).expect("it is there"), b"library");
-        fs::remove_file(&path).expect("removed");
-        fs::write(&path, b"another").expect("changed");
-        assert_eq!(keep(&folder.path().join("a/b"), NAME, b"library").expect("unpacked"), path);
-        assert_eq!(fs::read(&path).expect("it is there"), b"library");
-    }
-
-    #[test]
-    fn a_library_that_others_may_change_or_that_lies_elsewhere_is_replaced() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let elsewhere = folder.path().join("elsewhere");
-        fs::write(&elsewhere, b"library").expect("written");
-        let kept = folder.path().join("kept");
-        make_private(&kept).expect("made");
-        std::os::unix::fs::symlink(&elsewhere, kept.join(NAME)).expect("linked");
-        let path = keep(&kept, NAME, b"library").expect("unpacked");
-        assert!(!fs::symlink_metadata(&path).expect("it is there").is_symlink());
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("allowed");
-        assert!(!is_kept(&path, b"library").expect("read"));
-        keep(&kept, NAME, b"library").expect("unpacked");
-        assert_eq!(fs::metadata(&path).expect("it is there").mode() & 0o777, 0o500);
+        for changed in [b"another" as &[u8], b"lib", b"library, longer"] {
+            fs::remove_file(&path).expect("removed");
+            fs::write(&path, changed).expect("changed");
+            assert_eq!(keep(&folder.path().join("a/b"), NAME, b"library").expect("unpacked"), path);
+            assert_eq!(fs::read(&path).expect("it is there"), b"library");
+        }
     }
 
     #[test]
     fn a_folder_that_others_may_change_keeps_no_library() {
+        use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().expect("a folder");
-        let open = folder.path().join("open");
-        make_private(&open).expect("made");
-        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).expect("allowed");
-        let refused = keep(&open.join("libraries"), NAME, b"library").expect_err("refused");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("allowed");
+        let refused = keep(&folder.path().join("libraries"), NAME, b"library").expect_err("refused");
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
-        assert!(refused.to_string().ends_with("open can be changed by other users"), "{refused}");
-    }
-
-    #[test]
-    fn a_new_folder_is_private() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = keep(&folder.path().join("new/er"), NAME, b"library").expect("unpacked");
-        let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o777;
-        assert_eq!(
-            (mode(&folder.path().join("new")), mode(path.parent().expect("a folder"))),
-            (0o700, 0o700)
-        );
     }
 }

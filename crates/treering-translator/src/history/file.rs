@@ -1,13 +1,13 @@
 //! The files of the history: one for each program, in the user's cache.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use treering_temporary::private;
 
 use super::{Module, ProgramHints};
 
@@ -19,8 +19,6 @@ const MOST_FILES: usize = 256;
 const LARGEST: u64 = 64 << 20;
 /// The ending of their names.
 const ENDING: &str = "hints";
-/// The ending while a file is written; a killed writer leaves such a file behind.
-const UNFINISHED: &str = "unfinished";
 /// How long a note that a file is used remains valid.
 const NOTED_AGAIN: Duration = Duration::from_secs(3600);
 
@@ -41,14 +39,9 @@ fn path_of(directory: &Path, program: &str) -> PathBuf {
 pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
     let program = program.to_str()?;
     let path = path_of(directory, program);
-    // Nor does opening a pipe wait.
-    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
-    let mut file = OpenOptions::new().read(true).custom_flags(flags).open(&path).ok()?;
-    let found = file.metadata().ok()?;
     // A file of another user might be made to waste our time.
-    if !found.is_file() || found.uid() != nix::unistd::geteuid().as_raw() || found.len() > LARGEST {
-        return None;
-    }
+    let mut file = private::open(&path, LARGEST)?;
+    let last = file.metadata().and_then(|found| found.modified());
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
     let (content, rest) = postcard::take_from_bytes::<FileContent<'_>>(&bytes).ok()?;
@@ -65,7 +58,7 @@ pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
     }
     hints.modules.iter_mut().for_each(Module::prepare);
     // A file without a recent note counts as unused. Setting the note takes longer than reading most files.
-    if found.modified().ok().and_then(|last| last.elapsed().ok()).is_none_or(|ago| ago > NOTED_AGAIN) {
+    if last.ok().and_then(|last| last.elapsed().ok()).is_none_or(|ago| ago > NOTED_AGAIN) {
         let _ = file.set_modified(SystemTime::now());
     }
     Some(hints)
@@ -76,15 +69,8 @@ pub(super) fn write(directory: &Path, program: &Path, hints: &ProgramHints) -> i
     let program = program.to_str().ok_or(io::ErrorKind::InvalidInput)?;
     let bytes = postcard::to_stdvec(&FileContent { format: FORMAT, program }).map_err(io::Error::other)?;
     let bytes = postcard::to_extend(hints, bytes).map_err(io::Error::other)?;
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let path = path_of(directory, program);
-    let unfinished = path.with_extension(format!("{}.{UNFINISHED}", std::process::id()));
-    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
-    let written = written.and_then(|mut file| file.write_all(&bytes));
-    if let Err(error) = written.and_then(|()| fs::rename(&unfinished, &path)) {
-        let _ = fs::remove_file(&unfinished);
-        return Err(error);
-    }
+    private::create_folder(directory)?;
+    private::write(&path_of(directory, program), &bytes, 0o600)?;
     remove_old(directory)
 }
 
@@ -93,7 +79,7 @@ fn remove_old(directory: &Path) -> io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)?.flatten() {
         let path = entry.path();
-        if path.extension().is_some_and(|ending| ending == ENDING || ending == UNFINISHED) {
+        if path.extension().is_some_and(|ending| ending == ENDING || ending == private::UNFINISHED) {
             files.push((entry.metadata()?.modified()?, path));
         }
     }
