@@ -38,6 +38,12 @@ pub fn tell_builds_apart(profile: &mut Profile) {
     profile.functions = Interner::from_entries(functions);
 }
 
+/// A name to which [`tell_builds_apart`] added the build, without it.
+pub(crate) fn without_build(name: &str) -> Option<&str> {
+    let (own, build) = name.strip_suffix(')')?.rsplit_once(" (build ")?;
+    build.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(own)
+}
+
 /// The builds of modules that have the path of another, as short as they can be told apart.
 fn builds(profile: &Profile) -> HashMap<ModuleId, String> {
     const SHORTEST: usize = 8;

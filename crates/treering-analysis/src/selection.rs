@@ -7,6 +7,7 @@ use treering_profile::{
 };
 
 use crate::arc_selection::ArcPart;
+use crate::build::without_build;
 
 /// A set of functions of a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,10 +17,12 @@ pub struct FunctionSet {
 
 impl FunctionSet {
     /// The functions for whose name, as [`function_name`](crate::function_name) gives it, `is_in`
-    /// holds. Roots are not asked about and are never in it.
+    /// holds, or for that name without the build that [`tell_builds_apart`](crate::tell_builds_apart) adds: `^spin$` stands
+    /// for `spin (build 1f2e3d4c)` too. Roots are not asked about and are never in it.
     pub fn matching(profile: &Profile, is_in: impl Fn(&str) -> bool) -> Self {
+        let is_named = |name: &str| is_in(name) || without_build(name).is_some_and(&is_in);
         let member =
-            |(id, _): (FunctionId, _)| id != Profile::ROOT && is_in(&crate::function_name(profile, id));
+            |(id, _): (FunctionId, _)| id != Profile::ROOT && is_named(&crate::function_name(profile, id));
         Self { members: profile.functions.iter().map(member).collect() }
     }
 
@@ -389,6 +392,17 @@ mod tests {
     fn a_callee_of_a_hidden_frame_is_called_from_where_the_frame_was() {
         let kept = select(|profile, selection| selection.hide = named(profile, "work"));
         assert_eq!(kept, ["0:main 1", "0:main;3:copy 5", "0:main;4:copy 2", "0:loop;9:copy 4"]);
+    }
+
+    #[test]
+    fn a_name_is_matched_without_the_build_that_was_added_to_it() {
+        let profile =
+            treering_testing::stacks("main;spin (build 1f2e3d4c) 3\n main;spin (build x) 2\n main;spinner 1");
+        let matched = |wanted: &str| {
+            let set = FunctionSet::matching(&profile, |name| name == wanted);
+            profile.functions.iter().filter(|(id, _)| set.contains(*id)).count()
+        };
+        assert_eq!(["spin", "spin (build 1f2e3d4c)", "spin (build x)", "spi"].map(matched), [1, 1, 1, 0]);
     }
 
     #[test]
