@@ -312,9 +312,7 @@ fn name(path: &Path) -> impl Display + '_ {
 }
 
 /// For a file that is no profile.
-fn readable() -> String {
-    format!("Treering reads: {}", Format::ALL.map(Format::title).join(", "))
-}
+const READABLE: &str = "the formats that Treering reads are listed by: treering import --help";
 
 fn failure(path: &Path, error: &Error) -> Failure {
     let named = name(path);
@@ -347,7 +345,7 @@ fn failure(path: &Path, error: &Error) -> Failure {
                     ));
                     hint_for(foreign, failure, &named.to_string())
                 }
-                None => failure.hint(readable()),
+                None => failure.hint(READABLE),
             }
         }
         _ => failure,
@@ -355,7 +353,7 @@ fn failure(path: &Path, error: &Error) -> Failure {
 }
 
 fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
-    failure.hint(foreign.advice(file).unwrap_or_else(readable))
+    failure.hint(foreign.advice(file).unwrap_or_else(|| READABLE.to_owned()))
 }
 
 fn warnings(path: &Path, report: &ReadReport) -> Vec<String> {
