@@ -12,6 +12,7 @@ use treering_report::plural;
 use crate::failure::{Failure, Outcome};
 use crate::open::{Opened, open_profiles};
 use crate::output::{check_target, clean_up_at_signals, write_whole};
+use crate::working::Working;
 
 /// Join several profiles into one
 #[derive(Debug, clap::Args)]
@@ -48,10 +49,12 @@ impl Merge {
         }
         self.check_kinds(&opened)?;
         let profiles: Vec<_> = opened.iter().map(|opened| &opened.profile).collect();
+        let merging = Working::on(format!("merging {}", plural(profiles.len() as u64, "profile")));
         let mut merged = merge(&profiles);
         if self.collapse {
             merged = collapse(&merged);
         }
+        drop(merging);
         self.note_counts(&opened, &mut merged);
         self.write(&merged)?;
         let (runs, threads) = (merged.runs.len() as u64, merged.threads.len() as u64);
@@ -75,7 +78,9 @@ impl Merge {
             return Err(Failure::new("--join takes two profiles: what was counted, and what was sampled")
                 .hint("treering merge --join counted.trg sampled.trg -o both.trg"));
         };
+        let joining = Working::on("joining two profiles");
         let joined = join(&counted.profile, &sampled.profile);
+        drop(joining);
         let joined = joined.map_err(|why| not_joinable(&why, &self.files[0], &self.files[1]))?;
         let mut profile = joined.profile;
         let told: Vec<String> = joined.unmatched.iter().map(|one| unmatched_text(&profile, one)).collect();
