@@ -39,7 +39,7 @@ pub use check::{
 };
 pub use component::components;
 pub use meaning::{clock, flag, function_kind, mode, rule, setting, thread_state, unwound};
-pub use note::notes;
+pub use note::{notes, pluralize};
 pub use record::{
     Activation, Function, Header, LineCost, Module, Node, NodeLinks, Point, Setting, Sizes, Text, Thread,
 };

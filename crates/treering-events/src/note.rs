@@ -27,11 +27,17 @@ pub fn notes(view: &View<'_>, forest: &Forest) -> Vec<String> {
         ),
     );
     let ignored = header.ignored_functions;
-    note_if(ignored > 0, format!("{ignored} functions were not recorded, as asked"));
+    note_if(
+        ignored > 0,
+        format!("{} not recorded, as asked", pluralize(ignored.into(), "function was", "functions were")),
+    );
     let copies = header.earlier_copies;
     note_if(
         copies > 0,
-        format!("{copies} other copies of the runtime are in the process, each with a file of its own"),
+        format!(
+            "{} in the process, each with a file of its own",
+            pluralize(copies.into(), "other copy of the runtime is", "other copies of the runtime are")
+        ),
     );
     let parent = header.parent_pid;
     note_if(
@@ -39,13 +45,22 @@ pub fn notes(view: &View<'_>, forest: &Forest) -> Vec<String> {
         format!("the process was forked from process {parent}; only its own calls are counted"),
     );
     let deep = forest.threads.iter().map(|thread| thread.record.too_deep).fold(0, u64::saturating_add);
-    note_if(deep > 0, format!("{deep} calls deeper than {} were not recorded, as asked", header.depth_limit));
+    note_if(
+        deep > 0,
+        format!(
+            "{} than {} {} not recorded, as asked",
+            pluralize(deep, "call deeper", "calls deeper"),
+            header.depth_limit,
+            if deep == 1 { "was" } else { "were" }
+        ),
+    );
     let by_outer = |thread: &crate::ThreadTree| thread.record.unwound[unwound::BY_OUTER];
     let interrupted = forest.threads.iter().map(by_outer).fold(0, u64::saturating_add);
     note_if(
         interrupted > 0,
         format!(
-            "{interrupted} activations ended with one further out, without an end of their own, as by an exception in code that was inlined; what was called after them there may stand below them"
+            "{} ended with one further out, without an end of their own, as by an exception in code that was inlined; what was called after them there may stand below them",
+            pluralize(interrupted, "activation", "activations")
         ),
     );
     let others = forest.threads.iter().map(|thread| thread.record.other_stacks).fold(0, u64::saturating_add);
@@ -53,13 +68,35 @@ pub fn notes(view: &View<'_>, forest: &Forest) -> Vec<String> {
     note_if(
         others > 0,
         format!(
-            "{others} functions were entered on stacks that the program switches between by itself, as coroutines do; their callers, and those of functions that run meanwhile, may be others"
+            "{} entered on stacks that the program switches between by itself, as coroutines do; their callers, and those of functions that run meanwhile, may be others",
+            pluralize(others, "function was", "functions were")
         ),
     );
     let stray = header.stray_allocations;
     note_if(
         stray > 0,
-        format!("{stray} allocations of {} bytes were made outside of any task", header.stray_allocated),
+        format!(
+            "{} of {} {} made outside of any task",
+            pluralize(stray, "allocation", "allocations"),
+            pluralize(header.stray_allocated, "byte", "bytes"),
+            if stray == 1 { "was" } else { "were" }
+        ),
     );
     notes
+}
+
+/// A count with the words for one thing, or those for several: `1 function was`, `2 functions were`.
+pub fn pluralize(count: u64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thing_is_not_said_in_the_plural() {
+        let text = |count| pluralize(count, "function was", "functions were");
+        assert_eq!([0, 1, 2].map(text), ["0 functions were", "1 function was", "2 functions were"]);
+    }
 }

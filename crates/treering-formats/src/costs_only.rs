@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use treering_profile::{Arc, LineCost, MetricId, Profile, RecursionRule, Tree};
+use treering_profile::{Arc, LineCost, MetricId, Profile, RecursionRule, Tree, pluralize};
 
 use crate::Dropped;
 
@@ -72,7 +72,8 @@ impl Dropped {
         );
         let unknown = profile.arcs.iter().filter(|arc| arc.caller == Profile::ROOT);
         let calls = unknown.fold(0, |sum: u64, arc| sum.saturating_add(arc.calls));
-        self.note_if(calls > 0, &format!("{calls} calls by functions that are not known"));
+        let text = format!("{} by functions that are not known", pluralize(calls, "call", "calls"));
+        self.note_if(calls > 0, &text);
     }
 
     /// The same, for formats that have a place for calls.

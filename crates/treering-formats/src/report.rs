@@ -1,5 +1,7 @@
 //! What reading and writing have to say besides their result.
 
+use treering_profile::pluralize;
+
 use crate::trg::Loss;
 
 /// What a reader could not use, and what a person should know of the rest.
@@ -29,15 +31,16 @@ impl ReadReport {
         let mut warnings: Vec<_> = self.losses.iter().take(SHOWN).map(Loss::to_string).collect();
         if self.losses.len() > SHOWN {
             let (more, bytes) = (self.losses.len() - SHOWN, self.lost_bytes());
-            warnings.push(format!("{more} more frames could not be used; {bytes} bytes are lost in all"));
+            let more = pluralize(more as u64, "more frame", "more frames");
+            warnings.push(format!("{more} could not be used; {bytes} bytes are lost in all"));
         }
         if self.unfinished {
             warnings
                 .push("the file has no end: its writer was stopped, what came last may be missing".into());
         }
         if !self.skipped.is_empty() {
-            let count = self.skipped.len();
-            warnings.push(format!("{count} frames of kinds that this version does not know were skipped"));
+            let skipped = pluralize(self.skipped.len() as u64, "frame of a kind", "frames of kinds");
+            warnings.push(format!("skipped {skipped} that this version does not know"));
         }
         warnings.extend(self.notes.iter().cloned());
         warnings

@@ -169,7 +169,7 @@ fn graph(tables: &Tables, order: &[usize], listing: &Listing) -> String {
         let _ = writeln!(text, "of the {} at the top of the table", plural(order.len(), "function"));
     }
     if left_out > 0 {
-        let _ = writeln!(text, "{left_out} functions with less than 0.1 % of the time are left out");
+        let _ = writeln!(text, "left out: {} with less than 0.1 % of the time", plural(left_out, "function"));
     }
     text
 }

@@ -527,7 +527,8 @@ impl Recorder {
         let running = self.processes.running().filter(|&pid| process_exists(pid)).count();
         if reason == Reason::ProgramEnded && running > 0 {
             let note = format!(
-                "{running} of its processes still ran when the program ended, and were no longer recorded"
+                "{running} of its processes still ran when the program ended, and {} no longer recorded",
+                if running == 1 { "was" } else { "were" }
             );
             self.profile.metadata.note(note);
         }

@@ -122,7 +122,9 @@ impl Listing<'_> {
         said.extend(shown.map(|exit| self.exit(exit)));
         let rest: Vec<u64> = hidden.map(|exit| exit.count).collect();
         if !rest.is_empty() {
-            said.push(format!("{} times to {} more places", grouped(rest.iter().sum()), rest.len()));
+            let (times, places) =
+                (plural(rest.iter().sum(), "time"), plural(rest.len() as u64, "more place"));
+            said.push(format!("{times} to {places}"));
         }
         if row.signals > 0 {
             said.push(plural(row.signals, "signal"));

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use treering_analysis::{
     Arc, ArcSource, Basis, CallGraph, CycleCost, FunctionCost, Presentation, function_name,
 };
-use treering_profile::{FunctionId, MetricId, Profile, Unit};
+use treering_profile::{FunctionId, MetricId, Profile, Unit, pluralize};
 
 use crate::picture::Picture;
 
@@ -274,7 +274,8 @@ impl<'a> Writer<'a> {
             notes.push(format!("cpu is the metric {}", metric.name));
         }
         if metric.sampling.is_some() {
-            notes.push(format!("times are estimated from {} samples", self.graph.basis.run.samples));
+            let samples = pluralize(self.graph.basis.run.samples, "sample", "samples");
+            notes.push(format!("times are estimated from {samples}"));
         }
         if !self.graph.has_calls() {
             notes.push("calls were not counted: 0 stands for them".to_owned());

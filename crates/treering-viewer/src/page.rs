@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use treering_analysis::{Basis, CallGraph, Corrected, Presentation, default_metric};
-use treering_profile::{CodeAddress, MetricId, Profile, RecursionRule};
+use treering_profile::{CodeAddress, MetricId, Profile, RecursionRule, pluralize};
 
 use crate::columns::Columns;
 use crate::functions::{Functions, Texts};
@@ -180,7 +180,8 @@ fn code(
     let (blocks, functions_left) = blocks::blocks(profile, functions, lines, &mut columns, disassemble);
     if functions_left > 0 {
         left_out.push(format!(
-            "the page leaves out the blocks of {functions_left} functions, which would make it too large"
+            "the page leaves out the blocks of {}, which would make it too large",
+            pluralize(functions_left as u64, "function", "functions")
         ));
     }
     let sources = match view.with_source {

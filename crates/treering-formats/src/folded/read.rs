@@ -2,7 +2,7 @@
 
 use treering_profile::{
     Frame, Function, FunctionId, FunctionKind, Metadata, Metric, MetricId, Profile, RecursionRule, ThreadId,
-    Unit,
+    Unit, pluralize,
 };
 
 use crate::ReadReport;
@@ -133,7 +133,9 @@ impl Reader {
             if !two.is_empty() {
                 let (some, all) = (two.len(), lines.len());
                 self.report.notes.push(format!(
-                    "{some} of {all} stacks end with two numbers: the first is taken as part of a name"
+                    "{some} of {} {} with two numbers: the first is taken as part of a name",
+                    pluralize(all as u64, "stack", "stacks"),
+                    if some == 1 { "ends" } else { "end" }
                 ));
             }
             let decimals = self.decimals(&lines.iter().collect::<Vec<_>>());

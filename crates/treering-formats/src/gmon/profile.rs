@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use treering_profile::{
     Arc, Function, FunctionId, Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, Profile,
-    RecursionRule, StatedAddress, Unit,
+    RecursionRule, StatedAddress, Unit, pluralize,
 };
 
 use super::{Gmon, Histogram, Problem, ReadError, UNIT, read};
@@ -178,9 +178,11 @@ impl<'a> Builder<'a> {
     fn note_divided(&mut self) {
         if self.divided > 0 {
             let (divided, samples) = (self.divided, self.samples);
+            let verb = if divided == 1 { "is" } else { "are" };
             self.profile.metadata.note(format!(
-                "{divided} of {samples} samples are in bins that two functions share, and are divided between them by \
-                 how much of the bin is theirs"
+                "{divided} of {} {verb} in bins that two functions share, and {verb} divided between them by \
+                 how much of the bin is theirs",
+                pluralize(samples, "sample", "samples")
             ));
         }
     }

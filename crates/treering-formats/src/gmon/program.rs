@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use treering_profile::{FunctionId, FunctionKind, MetricId, ModuleId, NodeId, Profile, RecursionRule, Unit};
+use treering_profile::{
+    FunctionId, FunctionKind, MetricId, ModuleId, NodeId, Profile, RecursionRule, Unit, pluralize,
+};
 
 use super::{ArcCount, Gmon, Histogram, Layout, UNIT};
 use crate::Dropped;
@@ -105,7 +107,8 @@ fn note(profile: &Profile, metric: MetricId, elsewhere: u64, calls: u64, gmon: &
             .note(format!("{share:.1} % of the costs: those outside of the functions of this one program"));
     }
     if calls > 0 {
-        dropped.note(format!("{calls} calls that do not lead from one function of the program to another"));
+        let calls = pluralize(calls, "call that does", "calls that do");
+        dropped.note(format!("{calls} not lead from one function of the program to another"));
     }
     dropped.note_if(gmon.arcs.is_empty(), "callers: the profile has no calls that were counted");
     let tree = !profile.is_arcs_only() && profile.recursion != RecursionRule::Flat;

@@ -2,7 +2,7 @@
 
 use treering_profile::{
     Arc, Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Ports, Profile, RecursionRule,
-    ThreadId, Unit,
+    ThreadId, Unit, pluralize,
 };
 
 use crate::ReadReport;
@@ -335,11 +335,14 @@ pub(crate) const NO_SAMPLES: &str =
 /// What to know of time that ticks were made of.
 pub(crate) fn notes_on_ticks(samples: u64, ticks: u64, accounting: u64) -> Vec<String> {
     let mut notes = vec![format!(
-        "{ticks} ticks of {samples} samples stand for the time, which is shared out in proportion to them; \
-         {accounting} of them fell into the profiler of SWI-Prolog itself"
+        "{} of {} stand for the time, which is shared out in proportion to them; \
+         {accounting} of them fell into the profiler of SWI-Prolog itself",
+        pluralize(ticks, "tick", "ticks"),
+        pluralize(samples, "sample", "samples")
     )];
     if samples < FEW {
-        notes.push(format!("{samples} samples are too few to tell where the time goes; calls are exact"));
+        let samples = pluralize(samples, "sample is", "samples are");
+        notes.push(format!("{samples} too few to tell where the time goes; calls are exact"));
     }
     notes
 }

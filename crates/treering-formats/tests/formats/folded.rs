@@ -112,7 +112,7 @@ fn a_file_with_two_weights_is_a_difference() {
     let (stacks, metrics, notes) = read_text(b"a;worker 5 7\na;c 3\n");
     assert_eq!(stacks, "a;worker\u{2007}5 7\na;c 3\n");
     assert_eq!(metrics, ["samples 10"]);
-    assert!(notes[0].starts_with("1 of 2 stacks end with two numbers"), "{notes:?}");
+    assert!(notes[0].starts_with("1 of 2 stacks ends with two numbers"), "{notes:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 use treering_analysis::default_metric;
 use treering_formats::{Format, gmon, trg};
-use treering_profile::{ModuleId, Profile, merge};
+use treering_profile::{ModuleId, Profile, merge, pluralize};
 use treering_report::{Style, plural};
 use treering_symbols::{Options, code_layout};
 
@@ -288,8 +288,8 @@ fn join(counted: &Counted, sampled: Option<Profile>) -> Profile {
     counted.warnings.iter().for_each(|warning| profile.metadata.note(warning.as_str()));
     if counted.lost > 0 {
         profile.metadata.note(format!(
-            "{} calls were not counted: there was no room for them, or the program had not begun",
-            counted.lost
+            "{} not counted: there was no room, or the program had not begun",
+            pluralize(counted.lost, "call was", "calls were")
         ));
     }
     profile

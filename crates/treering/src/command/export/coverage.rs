@@ -60,13 +60,13 @@ impl Export {
         write_whole(path, |output| output.write_all(text.as_bytes()))?;
         let ((lines, hit), (functions, called)) = (coverage.lines(), coverage.functions());
         tell!(
-            "wrote {} to {}: {} of {} lines and {} of {} functions were executed",
+            "wrote {} to {}: {} of {} and {} of {} were executed",
             self.name(),
             place(path),
             grouped(hit),
-            grouped(lines),
+            plural(lines, "line"),
             grouped(called),
-            grouped(functions)
+            plural(functions, "function")
         );
         left_out.iter().for_each(|what| tell!("{what}"));
         covered.without_lines.iter().for_each(|what| tell!("left out: {what}"));
