@@ -77,7 +77,7 @@ impl std::fmt::Display for Refusal {
             Self::GsSelector => "a load of the segment register gs",
             Self::GsOperand => "an unusual operand in the segment gs",
             Self::Invalid => "bytes that are no instruction",
-            Self::NoFault => "no fault came of it, as of a call of a hypervisor",
+            Self::NoFault => "an instruction that should fault and did not, such as a call of a hypervisor",
         })
     }
 }

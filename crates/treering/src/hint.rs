@@ -1,4 +1,4 @@
-//! What helps against errors of libraries, which say only what they found.
+//! Hints for the errors of libraries, which say only what they found.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,13 +7,13 @@ use treering_perf::{Denial, RecordError};
 use treering_profile::Profile;
 use treering_translator::{CountError, Exhausted};
 
-/// What to do where a program could not be sampled.
+/// The hint for a program that could not be sampled.
 pub fn against_no_recording(error: &RecordError) -> Option<String> {
     Some(match error {
         RecordError::NotPermitted(denial) => against_denial(denial).to_owned(),
         RecordError::UnknownEvent(unknown) => unknown.hint.clone(),
         RecordError::NotSupported { .. } => {
-            "virtual machines often have no hardware counters; without -e, treering takes what there is"
+            "virtual machines often have no hardware counters; without -e, treering samples by an event that exists"
                 .to_owned()
         }
         RecordError::CannotRun { program, source } => return against_no_start(program, source),
@@ -62,7 +62,7 @@ fn against_denial(denial: &Denial) -> &'static str {
     }
 }
 
-/// What to do where a program cannot be started.
+/// The hint for a program that cannot be started.
 fn against_no_start(program: &str, error: &io::Error) -> Option<String> {
     match error.raw_os_error() {
         Some(libc::ENOENT) if program.contains('/') => {
@@ -75,7 +75,7 @@ fn against_no_start(program: &str, error: &io::Error) -> Option<String> {
     }
 }
 
-/// What to do where a program could not be counted, or not to its end.
+/// The hint for a program that could not be counted, or not to its end.
 pub fn against_no_counts(error: &CountError) -> Option<String> {
     Some(match error {
         CountError::NotFound(program) => {
@@ -114,7 +114,7 @@ fn against_no_counted_start(program: &OsStr, error: &io::Error) -> Option<String
     }
 }
 
-/// What to do where a process could not be prepared for counting.
+/// The hint for a process that could not be prepared for counting.
 fn against_no_setup(error: &io::Error) -> Option<&'static str> {
     match number(error) {
         libc::EPERM => Some(

@@ -1,6 +1,7 @@
 //! The command line of Treering: reads arguments, calls the library crates, prints.
 //!
-//! One file for each subcommand, under `command/`. Nothing is computed here.
+//! One file for each subcommand, under `command/`. Costs are computed in the libraries; here, only the counts of `gprof` are put
+//! together (`calls.rs`), and the model of a cache is completed by this machine's (`command/count/model.rs`).
 #![forbid(unsafe_code)]
 #![allow(unreachable_pub, reason = "in a program nothing can be reached from outside")]
 
