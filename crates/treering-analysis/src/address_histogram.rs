@@ -10,22 +10,22 @@ use crate::identity::Identity;
 use crate::interval::Interval;
 use crate::measure::{Columns, Measure};
 
-/// What a function cost by address, in bins of equal size.
+/// The cost of a function by address, in bins of equal size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddressHistogram {
     /// The function.
     pub function: FunctionId,
     /// How many bytes a bin has.
     pub granularity: u64,
-    /// What all bins add up to.
+    /// The sum of all bins.
     pub total: f64,
     /// The part of it in functions that are inlined into this one.
     pub of_inlined: f64,
-    /// What the function itself cost beyond that, where no address is known.
+    /// The function's own cost beyond that, where no address is known.
     pub without_address: f64,
     /// How many samples all bins have, where code was sampled, and the share of the run.
     pub sampled: Option<Sampled>,
-    /// What the whole run adds up to.
+    /// The sum of the whole run.
     pub run: f64,
     /// The bins with a cost, by address.
     pub bins: Vec<AddressBin>,
@@ -48,7 +48,7 @@ pub struct AddressBin {
     pub line: Option<LineId>,
 }
 
-/// What a cost was estimated from.
+/// The source of an estimated cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampled {
     /// The number of samples.
@@ -165,7 +165,7 @@ impl AddressHistogram {
     }
 }
 
-/// What a row says in the metric of the basis.
+/// The cost of a row in the metric of the basis.
 fn measure_of(profile: &Profile, basis: &Basis, row: &AddressCost) -> Measure {
     let weights = profile.metrics[basis.metric.index()].weights();
     let cost = |wanted: bool| if wanted { row.cost } else { 0 };

@@ -50,7 +50,7 @@ impl Apart {
         self.arcs.keys().filter_map(|(caller, callee)| Some((caller.as_ref()?.raw(), callee.raw())))
     }
 
-    /// Adds the counts to what was measured of functions and arcs, and what no sample was of.
+    /// Adds the counts to the measured functions and arcs, and adds those without a sample.
     pub(crate) fn join(mut self, basis: &Basis, functions: &mut Vec<FunctionCost>, arcs: &mut Vec<Arc>) {
         let mut calls: HashMap<FunctionId, Option<Calls>> = HashMap::new();
         for (&(caller, callee), &count) in &self.arcs {

@@ -1,4 +1,4 @@
-//! What the arcs of a profile without a tree cost, for formats that state it.
+//! The costs of arcs in a profile without a tree, for formats that state them.
 
 use std::collections::HashMap;
 

@@ -16,14 +16,14 @@ pub struct Calls {
 /// A part of a function's total cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// What of it was spent in the callee's own code.
+    /// The part of it that was spent in the callee's own code.
     pub self_cost: Measure,
     /// All of it.
     pub total: Measure,
 }
 
 impl Part {
-    /// What of it was spent in functions that the callee called.
+    /// The part of it that was spent in functions that the callee called.
     pub fn children(&self) -> Measure {
         self.total.saturating_sub(self.self_cost)
     }
@@ -65,7 +65,7 @@ pub struct Arc {
     /// This caller's contribution to the callee's total: the callee's outermost activations, divided by their
     /// callers. Over all callers it adds up to the callee's total.
     pub from_caller: Part,
-    /// What this callee contributes to the caller's children cost: all cost below an activation
+    /// This callee's part of the caller's children cost: all cost below an activation
     /// of the caller, divided by what the innermost such activation had called. Over all callees
     /// it adds up to the caller's total less its self cost.
     pub to_callee: Part,

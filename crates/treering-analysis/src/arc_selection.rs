@@ -12,7 +12,7 @@ use treering_profile::{Arc, Function, FunctionId, NodeId, Profile, StringId};
 use crate::identity::{Identity, function_name};
 use crate::selection::{Copy, FunctionSet};
 
-/// Which functions and arcs of a profile lie in a part of it.
+/// The functions and arcs of a profile that lie in a part of it.
 pub(crate) struct ArcPart<'a> {
     profile: &'a Profile,
     identity: Identity,
@@ -105,8 +105,9 @@ impl<'a> ArcPart<'a> {
         }
     }
 
-    /// The counts of calls that lie in the part, of a profile that has stacks beside them, and how many arcs were left
-    /// out for want of knowledge. An arc of no calls from the root says of its callee that it was called elsewhere, too.
+    /// The counts of calls that lie in the part, of a profile that has stacks beside them, and the number of arcs that
+    /// were left out, as it is not known where they lie. An arc of no calls from the root marks a callee that was called
+    /// elsewhere, too.
     pub(crate) fn counts(&self) -> (Vec<Arc>, usize) {
         let (mut kept, mut unknown) = (Vec::new(), 0);
         let mut shared = vec![false; self.whole.len()];
@@ -310,7 +311,7 @@ const FIRST: [&str; 10] = [
     "start_thread",
 ];
 
-/// What can be reached without entering anything in `closed`.
+/// The functions that can be reached without entering one in `closed`.
 fn reached(from: &[u32], ways: &[Vec<u32>], closed: &[bool]) -> Vec<bool> {
     let mut found = vec![false; ways.len()];
     let mut pending: Vec<u32> = from.iter().copied().filter(|&at| !closed[at as usize]).collect();
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_ignored_function_may_call_is_not_divided() {
+    fn costs_of_possible_callees_of_an_ignored_function_are_not_divided() {
         expect_test::expect![[r#"
             main 1
             b 3

@@ -35,7 +35,7 @@ struct Growth<'a> {
     rows: Vec<TreeRow>,
 }
 
-/// What is still to be shown.
+/// The nodes still to be shown.
 enum Pending {
     Node(TreeNode),
     Shared(SharedNode),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_function_of_several_callers_called_is_not_divided_among_them() {
+    fn calls_of_a_function_with_several_callers_are_not_divided_among_them() {
         expect_test::expect![[r#"
             main 1/100
               a 2/82

@@ -1,11 +1,11 @@
-//! What percentages are of.
+//! The base of percentages.
 
 use treering_profile::{CallBias, MetricId, Profile, RunId, Weights};
 
 use crate::interval::{Interval, student, wilson};
 use crate::measure::{Columns, Measure, samples_metric};
 
-/// What percentages are of: the cost of the whole run in one metric, before anything was
+/// The base of percentages: the cost of the whole run in one metric, before anything was
 /// selected, and the samples it was estimated from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Basis {
@@ -17,18 +17,18 @@ pub struct Basis {
     pub run: Measure,
     /// The same for each run of a merged profile, by run index.
     pub runs: Vec<Measure>,
-    /// What the costs were corrected by, if they were.
+    /// The correction of the costs, if there was one.
     pub correction: Option<Correction>,
-    /// What is known of the weights of its samples, where they differ.
+    /// The weights of its samples, where they differ.
     pub weights: Option<Weights>,
 }
 
-/// What measuring the calls of a run cost, and what that was taken to be.
+/// The cost of measuring the calls of a run, and the bias that was assumed for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Correction {
     /// The run cost as it was measured.
     pub raw_cost: u64,
-    /// What was taken away from it.
+    /// The cost taken away from it.
     pub removed: u64,
     /// The cost of measuring one call.
     pub bias: CallBias,
@@ -58,10 +58,10 @@ impl Basis {
     /// The 95 % interval of a share estimated from samples; nothing for exact metrics.
     ///
     /// Where samples weigh differently, the variance of a cost is the sum of its squared weights
-    /// (Horvitz and Thompson, "A generalization of sampling without replacement", 1952), less what
-    /// a share of the whole cannot vary, or with what the whole varies where that is not known; the
-    /// interval is that of as many equal samples as vary as much. It is wider by what no sample of the run could fall into, all of which may belong to
-    /// this function or none.
+    /// (Horvitz and Thompson, "A generalization of sampling without replacement", 1952), less the part
+    /// that a share of the whole cannot vary, or plus the variance of the whole where that is not known.
+    /// The interval is that of the number of equal samples with the same variance. Costs into which no
+    /// sample of the run could fall widen it: all of them may belong to this function, or none.
     pub fn interval(&self, measure: Measure) -> Option<Interval> {
         self.samples?;
         let share = self.share(measure.cost);

@@ -1,4 +1,4 @@
-//! What the basic blocks of a function did.
+//! The counts of a function's basic blocks.
 
 use std::collections::{BTreeMap, HashMap};
 

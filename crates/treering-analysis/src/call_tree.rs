@@ -10,7 +10,7 @@ use crate::flat_totals::TotalSource;
 use crate::identity::Identity;
 use crate::measure::{Columns, Measure};
 
-/// Which way a tree of calls grows.
+/// The direction in which a tree of calls grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
     /// From the first function of each thread to what it called.
@@ -20,7 +20,7 @@ pub enum Direction {
     Callers,
 }
 
-/// What a tree of calls leaves out.
+/// The pruning of a tree of calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pruning {
     /// Nodes below this share of the run are left out; 0 keeps all.
@@ -40,9 +40,9 @@ impl Default for Pruning {
 /// The tree of calls, threads added up, in the order of printing: a node before what is below it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallTree {
-    /// What percentages are of.
+    /// The base of percentages.
     pub basis: Basis,
-    /// Which way it grows.
+    /// The direction in which it grows.
     pub direction: Direction,
     /// Nodes, and what was left out in their place.
     pub rows: Vec<TreeRow>,
@@ -67,7 +67,7 @@ pub struct SharedNode {
     pub depth: usize,
     /// The function.
     pub function: FunctionId,
-    /// What the calls cost.
+    /// The cost of the calls.
     pub total_cost: Measure,
     /// How many there were.
     pub calls: u64,
@@ -95,7 +95,7 @@ pub struct TreeNode {
     pub depth: usize,
     /// The function; [`Profile::ROOT`] for cost passed outside of every function.
     pub function: FunctionId,
-    /// What was spent in the function itself; in an inverted tree, that of the function at the
+    /// The cost spent in the function itself; in an inverted tree, that of the function at the
     /// top, for the part of it that was reached through this chain.
     pub self_cost: Measure,
     /// The cost of the node and all below it. In an inverted tree equal to the self cost.
@@ -116,7 +116,7 @@ pub struct Hidden {
     pub depth: usize,
     /// How many of them there are at this place; what would be below them is not counted.
     pub nodes: usize,
-    /// What they cost together.
+    /// Their cost together.
     pub cost: Measure,
     /// Whether they are left out because they are too deep; else because they are too small.
     pub too_deep: bool,
@@ -252,7 +252,7 @@ struct Growth<'a> {
     rows: Vec<TreeRow>,
 }
 
-/// What is still to be shown.
+/// The nodes still to be shown.
 enum Pending {
     Group(Group, usize),
     Hidden(Hidden),

@@ -1,10 +1,10 @@
-//! Whose code a function is: the program's own, a library's, the kernel's, a script's.
+//! The owner of a function's code: the program, a library, the kernel, a script.
 
 use std::collections::HashSet;
 
 use treering_profile::{FunctionId, FunctionKind, ModuleId, Profile, StringId};
 
-/// Whose code a function is. Pages store its number.
+/// The owner of a function's code. Pages store its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Category {
@@ -30,7 +30,7 @@ impl<'a> Categories<'a> {
         Self { profile, programs: programs(profile) }
     }
 
-    /// Whose code a function is.
+    /// The owner of a function's code.
     pub fn category(&self, function: FunctionId) -> Category {
         let entry = &self.profile.functions[function];
         match entry.kind {

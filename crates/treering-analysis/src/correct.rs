@@ -18,7 +18,7 @@ pub struct Corrected<'a> {
     pub profile: Cow<'a, Profile>,
     /// The metric that was corrected, if one was.
     pub metric: Option<MetricId>,
-    /// What was taken away in all, in the unit of the metric.
+    /// The cost taken away in all, in the unit of the metric.
     pub removed: u64,
     /// By node: how far the true self cost may be from the corrected one. Reaches from what is
     /// left under the bias of calls that do nothing up to the raw cost. Empty when nothing was
@@ -67,7 +67,7 @@ impl<'a> Corrected<'a> {
         Self { profile: Cow::Borrowed(profile), metric: None, removed: 0, uncertainty: Vec::new() }
     }
 
-    /// What percentages are of: the corrected run cost, and what the correction was where
+    /// The base of percentages: the corrected run cost, and what the correction was where
     /// `metric` is the one that was corrected.
     pub fn basis(&self, metric: MetricId) -> Basis {
         let mut basis = Basis::of(&self.profile, metric);
@@ -179,7 +179,7 @@ impl<'a> Correcting<'a> {
         Corrected { profile: Cow::Owned(profile), metric: Some(self.metric), removed, uncertainty }
     }
 
-    /// What of the bias falls inside, where that is not less than nothing.
+    /// The part of the bias that falls inside, where that is not less than nothing.
     fn inside(&self) -> f64 {
         self.bias.inside_ns.max(0.0)
     }
@@ -214,7 +214,7 @@ impl<'a> Correcting<'a> {
         }
     }
 
-    /// What the caller holds of a node's self cost, if it has as much: no more for each call than
+    /// The part of a node's self cost that the caller holds, if it has as much: no more for each call than
     /// that took longer than one that does nothing.
     fn held_by_caller(&self, node: NodeId) -> f64 {
         let tree = &self.profile.tree;
@@ -260,7 +260,7 @@ impl<'a> Correcting<'a> {
         }
     }
 
-    /// What of the bias is in the total of one of a node's activations, on average: less than
+    /// The part of the bias in the total of one of a node's activations, on average: less than
     /// nothing where its caller holds more of it.
     fn bias_of_activation(&self, tree: &Tree, node: NodeId) -> f64 {
         let calls = tree.calls(node).max(1) as f64;

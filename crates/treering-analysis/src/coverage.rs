@@ -1,4 +1,4 @@
-//! Which source lines, functions and branches were executed, how often, and which never.
+//! Executions of source lines, functions and branches, and those never executed.
 
 mod flow;
 
@@ -12,7 +12,7 @@ use treering_profile::{
 use crate::block_table::Ways;
 use flow::{FunctionFlow, ModuleFlow};
 
-/// What a module states of its code, and what of it was not executed.
+/// The code that a module states, and its idle parts.
 #[derive(Clone, Debug)]
 pub struct CoveredModule {
     /// Its lines and functions.
@@ -83,7 +83,7 @@ pub struct LineCoverage {
     pub branches: Vec<BranchCoverage>,
 }
 
-/// What a conditional branch did.
+/// The executions of a conditional branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchCoverage {
     /// Where it is.
@@ -93,7 +93,7 @@ pub struct BranchCoverage {
 }
 
 impl Coverage {
-    /// What of these modules was executed in a profile, all threads added up.
+    /// The executed code of these modules in a profile, all threads added up.
     ///
     /// The count of a line is gcov's: how often control came to its code from other lines of the same function, and how
     /// often it went back within the line. Where a compiler moved code, control comes to a line more often than its

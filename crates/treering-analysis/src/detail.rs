@@ -1,4 +1,4 @@
-//! What is known of functions and arcs beside their costs.
+//! Details of functions and arcs beside their costs.
 
 use hashbrown::HashMap;
 use treering_profile::{ActivationStatistics, FunctionId, MetricId, NodeId, NodeMemory, Ports, Profile};
@@ -6,7 +6,7 @@ use treering_profile::{ActivationStatistics, FunctionId, MetricId, NodeId, NodeM
 use crate::arc::Arc;
 use crate::identity::Identity;
 
-/// What is known of a function or an arc beside its costs: what its nodes have, added up.
+/// Details of a function or an arc beside its costs: those of its nodes, added up.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detail {
     /// Statistics of its activations; of one that calls itself directly, those of nested
@@ -44,7 +44,7 @@ impl SizeBucket {
     }
 }
 
-/// What is known beside costs, by function and by arc.
+/// Details beside costs, by function and by arc.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
     functions: HashMap<FunctionId, Detail>,
@@ -80,18 +80,18 @@ impl Details {
         adding.details
     }
 
-    /// What is known of a function.
+    /// The details of a function.
     pub fn function(&self, function: FunctionId) -> Option<&Detail> {
         self.functions.get(&function)
     }
 
-    /// What is known of every arc, by its caller and callee. Callers that are not known are
+    /// The details of every arc, by its caller and callee. Callers that are not known are
     /// [`Profile::ROOT`].
     pub fn arcs(&self) -> impl Iterator<Item = ((FunctionId, FunctionId), &Detail)> {
         self.arcs.iter().map(|(&arc, detail)| (arc, detail))
     }
 
-    /// What is known of an arc.
+    /// The details of an arc.
     pub fn arc(&self, arc: &Arc) -> Option<&Detail> {
         self.arcs.get(&(arc.caller.unwrap_or(Profile::ROOT), arc.callee))
     }

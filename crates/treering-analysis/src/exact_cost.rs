@@ -8,7 +8,7 @@ use crate::basis::Basis;
 use crate::flat_totals::TotalSource;
 use crate::graph::{CallGraph, Presentation};
 
-/// What an exact metric says of the functions and arcs of a profile that has sampled costs as well.
+/// The counts of an exact metric for the functions and arcs of a profile that has sampled costs as well.
 #[derive(Clone, Debug)]
 pub struct ExactCost {
     /// The name of the metric.
@@ -51,13 +51,13 @@ impl ExactCost {
         self.functions.get(&function).map(|costs| costs.0).filter(|&cost| cost > 0)
     }
 
-    /// What was counted in a function and all that it called, if that is known.
+    /// The count of a function and all that it called, if that is known.
     pub fn total_cost(&self, function: FunctionId) -> Option<u64> {
         let total = self.functions.get(&function).map(|costs| costs.1);
         total.filter(|&cost| self.has_totals && cost > 0)
     }
 
-    /// What the calls of an arc cost, if that is known.
+    /// The cost of an arc's calls, if that is known.
     pub fn arc(&self, caller: Option<FunctionId>, callee: FunctionId) -> Option<u64> {
         self.arcs.get(&(caller, callee)).copied().filter(|_| self.has_totals)
     }

@@ -11,14 +11,14 @@ use crate::identity::{Identity, function_name, module_name};
 pub enum FindError {
     /// No function's name fits.
     NotFound {
-        /// What was looked for.
+        /// The name that was looked for.
         wanted: String,
         /// The functions that cost most, for a hint.
         largest: Vec<String>,
     },
     /// Several functions' names fit equally well.
     Ambiguous {
-        /// What was looked for.
+        /// The name that was looked for.
         wanted: String,
         /// The names that fit, with module or place where names are equal; largest total first.
         candidates: Vec<String>,

@@ -5,7 +5,7 @@ use treering_profile::Profile;
 use crate::graph::{CallGraph, FunctionCost};
 use crate::identity::function_name;
 
-/// What a list of functions is sorted by; largest first, names in alphabetical order.
+/// The order of a list of functions; largest first, names in alphabetical order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SortKey {
     /// Self cost, then calls, then name, as gprof does.
@@ -22,7 +22,7 @@ pub enum SortKey {
 /// A row of the flat profile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlatRow<'a> {
-    /// What the function cost.
+    /// The cost of the function.
     pub cost: &'a FunctionCost,
     /// The self costs of this row and all above it, in the metric's unit.
     pub running_sum: u64,

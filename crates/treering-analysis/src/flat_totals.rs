@@ -39,7 +39,7 @@ impl TotalSource {
 
     /// That of a profile which has arcs but no tree.
     pub(crate) fn of_arcs(profile: &Profile, metric: MetricId) -> Self {
-        // What a function cost when it called itself is part of what it cost.
+        // The cost of a function's calls of itself is part of its cost.
         let is_call = |arc: &&treering_profile::Arc| arc.caller != Profile::ROOT && arc.caller != arc.callee;
         let mut calls = profile.arcs.iter().filter(is_call).peekable();
         let measured =
@@ -61,7 +61,7 @@ impl TotalSource {
     }
 }
 
-/// What was spent in contexts that were folded.
+/// The cost spent in contexts that were folded.
 pub(crate) struct Folded {
     /// In all.
     pub(crate) cost: u64,
@@ -105,7 +105,7 @@ impl Folded {
     }
 }
 
-/// What was spent in contexts that were folded, as the tree was too large; nothing if none were.
+/// The cost spent in contexts that were folded, as the tree was too large; nothing if none were.
 pub fn folded_cost(profile: &Profile, metric: MetricId) -> Option<u64> {
     Folded::of(profile, metric).map(|folded| folded.cost)
 }

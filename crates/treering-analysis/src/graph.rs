@@ -26,12 +26,12 @@ pub enum Presentation {
     CollapsedCycles,
 }
 
-/// What a function cost.
+/// The cost of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionCost {
     /// The function; [`Profile::ROOT`] for cost passed outside of every function.
     pub function: FunctionId,
-    /// What was spent in the function itself.
+    /// The cost spent in the function itself.
     pub self_cost: Measure,
     /// Self cost and all callees, outermost activations only. Where cycles are collapsed, that
     /// of a member is its self cost and what it called outside of the cycle.
@@ -51,12 +51,12 @@ pub struct FunctionCost {
     pub doubt: Doubt,
 }
 
-/// What a cycle cost as a whole.
+/// The cost of a cycle as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CycleCost {
     /// Its functions.
     pub cycle: Cycle,
-    /// What was spent in its functions themselves.
+    /// The cost spent in its functions themselves.
     pub self_cost: Measure,
     /// The same and everything they called, from entering the cycle to leaving it.
     pub total_cost: Measure,
@@ -69,7 +69,7 @@ pub struct CycleCost {
 /// The call graph of a profile in one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallGraph {
-    /// What percentages are of.
+    /// The base of percentages.
     pub basis: Basis,
     /// How cycles are presented.
     pub presentation: Presentation,
@@ -99,7 +99,7 @@ impl CallGraph {
         }
     }
 
-    /// What a function cost, if it occurs.
+    /// The cost of a function, if it occurs.
     pub fn function(&self, function: FunctionId) -> Option<&FunctionCost> {
         let at = self.functions.binary_search_by_key(&function, |cost| cost.function).ok()?;
         Some(&self.functions[at])

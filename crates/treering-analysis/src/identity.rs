@@ -1,11 +1,11 @@
-//! Which entries of the function table are one function to a person.
+//! Entries of the function table that are one function to a person.
 
 use std::borrow::Cow;
 
 use hashbrown::HashMap;
 use treering_profile::{Function, FunctionId, FunctionKind, ModuleId, Profile, StringId};
 
-/// Which entries of the function table are one function to a person.
+/// Entries of the function table that are one function to a person.
 ///
 /// A function that was inlined in some places and called in others has an entry for each; a
 /// compiler that works while the program runs may put one function at several addresses. Both
@@ -45,7 +45,7 @@ impl Identity {
     }
 }
 
-/// What functions have in common that are one to a person.
+/// The common key of entries that are one function to a person.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     name: StringId,
@@ -71,7 +71,7 @@ impl Key {
 /// The name of the place for cost that was spent outside of every function.
 pub const OUTSIDE: &str = "<outside of any function>";
 
-/// What a person calls a function: its name, or what is known in its place.
+/// The name of a function for a person, or its address or module in place of a name.
 pub fn function_name(profile: &Profile, function: FunctionId) -> Cow<'_, str> {
     let entry = &profile.functions[function];
     let module = || module_name(profile, function).unwrap_or("unknown module");

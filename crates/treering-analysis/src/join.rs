@@ -1,6 +1,6 @@
 //! Counts and samples of the same program in one profile.
 //!
-//! What a program did can be counted exactly, in a run that takes many times as long, so that its times say nothing; or
+//! A program can be counted exactly, in a run that takes many times as long, so that its times say nothing; or
 //! sampled, in a run that hardly takes longer, which tells nothing of calls. A profile of both has calls and instructions
 //! from the one and time from the other, in the same rows.
 
@@ -57,7 +57,7 @@ impl std::error::Error for NotJoinable {}
 pub struct Joined {
     /// The profile.
     pub profile: Profile,
-    /// What was not found in the other, by metric: the sampled one, and an exact one if there is any.
+    /// The costs not found in the other, by metric: the sampled one, and an exact one if there is any.
     pub unmatched: Vec<Unmatched>,
     /// Modules without a build-id, which cannot be proved to be of one build.
     pub unproven: Vec<String>,
@@ -70,13 +70,13 @@ pub struct Unmatched {
     pub metric: String,
     /// The whole cost.
     pub whole: u64,
-    /// What is in functions that the other profile has nothing of.
+    /// The cost in functions that the other profile does not have.
     pub in_functions: u64,
-    /// What of that is in the kernel, which no program can count.
+    /// The kernel's part of that, which no program can count.
     pub in_kernel: u64,
     /// The largest of these functions that are not the kernel's, with their costs.
     pub largest: Vec<(String, u64)>,
-    /// What is in functions that both have, in contexts that the other has not; nothing where the other has no contexts.
+    /// The cost in functions that both have, in contexts that the other does not have; nothing where the other has no contexts.
     pub in_contexts: Option<u64>,
 }
 
@@ -275,7 +275,7 @@ fn without_inlined(profile: &Profile) -> Cow<'_, Profile> {
     Cow::Owned(folded)
 }
 
-/// What functions of one build have in common.
+/// The identity of a function within one build.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     Address(ModuleId, StatedAddress),
@@ -345,14 +345,14 @@ fn modules_of(counts: &Profile, sampled: &Profile) -> HashMap<ModuleId, ModuleId
     counts.modules.iter().filter_map(|(id, module)| Some((id, same(module)?))).collect()
 }
 
-/// What both are called: function and file name of the module, as ids of both mean nothing to each other.
+/// The common name: function and file name of the module, as ids of both mean nothing to each other.
 fn place(profile: &Profile, function: FunctionId) -> (String, Option<String>) {
     let module =
         profile.functions[function].module.map(|module| file_name(profile, &profile.modules[module]));
     (function_name(profile, function).into_owned(), module)
 }
 
-/// What of a metric is in functions and contexts that the other profile has nothing of.
+/// The cost of a metric in functions and contexts that the other profile does not have.
 fn unmatched(profile: &Profile, metric: MetricId, other: &Profile) -> Unmatched {
     const SHOWN: usize = 3;
     let arcs = other.arcs.iter().flat_map(|arc| [arc.caller, arc.callee]);
@@ -393,7 +393,7 @@ fn unmatched(profile: &Profile, metric: MetricId, other: &Profile) -> Unmatched 
     found
 }
 
-/// Which contexts of a profile another one has. A context begins at the outermost function that both have.
+/// The contexts of a profile that another one has. A context begins at the outermost function that both have.
 struct Contexts {
     known: Vec<bool>,
 }
@@ -429,7 +429,7 @@ fn hashes(profile: &Profile) -> Vec<Option<(u64, u64)>> {
         let Some(parent) = tree.parent(node) else { continue };
         let function = tree.function(node);
         let place = places.entry(function).or_insert_with(|| place(profile, function));
-        // What comes before `main` differs with how the program was started.
+        // The stack before `main` differs with how the program was started.
         let above = if place.0 == "main" { None } else { hashes[parent.index()] };
         let half = |seed: u8| {
             let mut hasher = std::hash::DefaultHasher::new();

@@ -1,4 +1,4 @@
-//! What a profile says: flat profile, call graph, cycles, lines, trees, and how sure it all is.
+//! The content of a profile: flat profile, call graph, cycles, lines, trees, and how sure it all is.
 //!
 //! Everything here is a function of a [`Profile`](treering_profile::Profile) and does no I/O,
 //! prints nothing and formats nothing: how numbers look is for `treering-report`. Costs stay

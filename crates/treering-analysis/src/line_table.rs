@@ -1,4 +1,4 @@
-//! What the lines of a function cost.
+//! The costs of a function's lines.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use crate::flat_totals::TotalSource;
 use crate::identity::Identity;
 use crate::measure::{Columns, Measure};
 
-/// What the source lines of one function cost, and what they called.
+/// The costs of one function's source lines, and of the functions that they called.
 ///
 /// The self costs of all lines and `self_elsewhere` add up to the function's self cost; with the
 /// calls they add up to its total cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineTable {
-    /// What percentages are of.
+    /// The base of percentages.
     pub basis: Basis,
     /// The function.
     pub function: FunctionId,
-    /// What was spent in the function itself.
+    /// The cost spent in the function itself.
     pub self_cost: Measure,
     /// Self cost and all callees, outermost activations only.
     pub total_cost: Measure,
@@ -34,14 +34,14 @@ pub struct LineTable {
     pub calls_elsewhere: Vec<LineCall>,
 }
 
-/// What a source line cost.
+/// The cost of a source line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineRow {
     /// The file.
     pub file: StringId,
     /// The line, from 1; 0 when only the file is known.
     pub line: u32,
-    /// What was spent on the line itself.
+    /// The cost spent on the line itself.
     pub self_cost: Measure,
     /// How often statements of the line were run, where that was counted: 0 for one that has code and never was.
     pub hits: Option<u64>,
@@ -50,7 +50,7 @@ pub struct LineRow {
 }
 
 impl LineRow {
-    /// What was spent on the line and in what it called.
+    /// The cost spent on the line and in the functions that it called.
     pub fn total_cost(&self) -> Measure {
         self.self_cost + self.calls.iter().map(|call| call.total_cost).sum()
     }
@@ -63,7 +63,7 @@ pub struct LineCall {
     pub callee: FunctionId,
     /// How often, where calls were counted; else 0.
     pub calls: u64,
-    /// What the calls contribute to the caller's total, as
+    /// The calls' part of the caller's total, as
     /// [`Arc::to_callee`](crate::Arc::to_callee): where the caller calls itself again further
     /// down, what is below that counts for the line there.
     pub total_cost: Measure,

@@ -141,7 +141,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// What was spent in the node itself.
+    /// The cost spent in the node itself.
     pub(crate) fn self_cost(&self, node: NodeId) -> Measure {
         let of = |column: Option<&[u64]>| column.map_or(0, |column| column[node.index()]);
         Measure {
@@ -152,7 +152,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// What was spent in each node and its subtree.
+    /// The cost spent in each node and its subtree.
     pub(crate) fn totals(&self, tree: &Tree) -> Vec<Measure> {
         let mut totals: Vec<Measure> = tree.nodes().map(|node| self.self_cost(node)).collect();
         for node in tree.nodes().rev() {

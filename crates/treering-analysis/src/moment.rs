@@ -1,4 +1,4 @@
-//! What changed between two moments of a program that runs.
+//! The change between two moments of a program that runs.
 
 use hashbrown::HashMap;
 use treering_profile::{FunctionId, Profile};
@@ -14,7 +14,7 @@ pub struct Moment {
     functions: HashMap<Key, Passed>,
 }
 
-/// What was spent in a function, or in all.
+/// The cost spent in a function, or in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// In the function itself, in the unit of the metric.
@@ -23,7 +23,7 @@ pub struct Passed {
     pub calls: u64,
 }
 
-/// What passed between two moments.
+/// The cost between two moments.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
     functions: HashMap<Key, Passed>,
@@ -50,7 +50,7 @@ impl Key {
 }
 
 impl Moment {
-    /// What passed up to now; `profile` is the one that `graph` was made of.
+    /// The cost up to now; `profile` is the one that `graph` was made of.
     pub fn of(profile: &Profile, graph: &CallGraph) -> Self {
         let mut moment = Self::default();
         for cost in &graph.functions {
@@ -63,7 +63,7 @@ impl Moment {
         moment
     }
 
-    /// What passed since an earlier moment. What has become less, as a corrected cost may by a
+    /// The cost since an earlier moment. A cost that became less, as a corrected cost may by a
     /// little, did not change.
     pub fn since(&self, before: &Self) -> Change {
         let mut change = Change::default();
@@ -79,7 +79,7 @@ impl Moment {
 }
 
 impl Change {
-    /// What was spent in a function; `profile` is that of the later moment.
+    /// The cost spent in a function; `profile` is that of the later moment.
     pub fn function(&self, profile: &Profile, function: FunctionId) -> Passed {
         self.functions.get(&Key::of(profile, function)).copied().unwrap_or_default()
     }

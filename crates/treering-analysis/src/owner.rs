@@ -1,11 +1,11 @@
-//! Whose costs they are: threads and processes.
+//! The owners of costs: threads and processes.
 
 use treering_profile::{ProcessId, Profile, ThreadId};
 
 use crate::basis::Basis;
 use crate::measure::{Columns, Measure};
 
-/// What a thread or process cost.
+/// The cost of a thread or process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnerCost {
     /// The process.
@@ -14,11 +14,11 @@ pub struct OwnerCost {
     pub thread: Option<ThreadId>,
     /// How many threads it is that cost something.
     pub threads: usize,
-    /// What they cost together.
+    /// Their cost together.
     pub cost: Measure,
 }
 
-/// What every thread cost, largest first. Those that cost nothing are left out.
+/// The cost of every thread, largest first. Those that cost nothing are left out.
 ///
 /// `profile` is what is selected of the one that `basis` is of.
 pub fn thread_costs(profile: &Profile, basis: &Basis) -> Vec<OwnerCost> {
@@ -38,7 +38,7 @@ pub fn thread_costs(profile: &Profile, basis: &Basis) -> Vec<OwnerCost> {
     costs
 }
 
-/// What every process cost with all its threads, largest first.
+/// The cost of every process with all its threads, largest first.
 pub fn process_costs(profile: &Profile, basis: &Basis) -> Vec<OwnerCost> {
     let mut costs: Vec<_> = (0..profile.processes.len())
         .map(|at| OwnerCost {

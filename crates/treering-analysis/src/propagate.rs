@@ -34,7 +34,7 @@ struct Flow {
     caller: u32,
     callee: u32,
     calls: u64,
-    /// What the source measured, over all call sites.
+    /// The cost that the source measured, over all call sites.
     measured: Option<u64>,
     cost: Part,
 }
@@ -70,9 +70,9 @@ pub struct ExcessiveArcs {
     pub functions: usize,
     /// The function for which they exceed the most, or the first of its cycle.
     pub worst: FunctionId,
-    /// What the arcs into it cost as stated.
+    /// The stated cost of the arcs into it.
     pub stated: u128,
-    /// What it costs, with all it calls.
+    /// Its cost, with all it calls.
     pub whole: u64,
 }
 
@@ -230,7 +230,7 @@ impl Propagation {
             total_cost,
             calls: Some(self.calls[at]),
             self_interval: basis.interval(self.self_costs[at]),
-            // What is apportioned is off by more than chance; the source cannot tell how much.
+            // An apportioned cost is off by more than chance; the source cannot tell how much.
             total_interval: None,
             cycle,
             self_by_run: Vec::new(),

@@ -73,9 +73,9 @@ impl FunctionSet {
     }
 }
 
-/// Which part of a profile to keep. Everything, by default.
+/// The part of a profile to keep. Everything, by default.
 ///
-/// What is left out is left out of the costs only: percentages stay those of the whole run, for
+/// A selection leaves out costs only: percentages stay those of the whole run, for
 /// which [`Basis`](crate::Basis) is taken from the whole profile.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
@@ -193,7 +193,7 @@ impl Selection {
         let threads = profile.node_threads();
         let thread_kept =
             |node: NodeId| self.threads.as_ref().is_none_or(|kept| kept[threads[node.index()].index()]);
-        // What is known of the stack that ends at each node.
+        // Flags of the stack that ends at each node.
         let mut focused = vec![self.focus.is_none(); tree.len()];
         let mut allowed = vec![true; tree.len()];
         for node in tree.nodes() {
@@ -241,7 +241,7 @@ impl<'a> Copy<'a> {
         Self { from, into, hide, nodes, reached_from: vec![None; from.tree.len()] }
     }
 
-    /// What was copied.
+    /// The copied part.
     pub(crate) fn into_profile(self) -> Profile {
         self.into
     }
@@ -323,7 +323,7 @@ impl<'a> Copy<'a> {
         nodes
     }
 
-    /// What a hidden node cost was passed, to its caller, on the line of the call.
+    /// The cost of a hidden node was passed, to its caller, on the line of the call.
     fn charge_call_site(&mut self, node: NodeId, to: NodeId, metric: MetricId, cost: u64) {
         if let Some(line) = self.reached_from[node.index()]
             && cost > 0

@@ -10,7 +10,7 @@ use crate::measure::{Columns, Measure};
 /// Marks a missing depth or arc.
 const NONE: u32 = u32::MAX;
 
-/// What a walk over the tree finds. Functions and groups are indexes of the function table.
+/// The results of a walk over the tree. Functions and groups are indexes of the function table.
 #[derive(Default)]
 pub(crate) struct Tally {
     /// By function: what was spent in it.
@@ -30,7 +30,7 @@ pub(crate) struct Tally {
     pub(crate) cycle_totals: Vec<Measure>,
 }
 
-/// What a walk finds of an arc.
+/// The results of a walk for an arc.
 #[derive(Clone, Default)]
 pub(crate) struct ArcTally {
     pub(crate) calls: u64,
@@ -205,7 +205,7 @@ impl Walk<'_> {
             }
         }
         if enclosing != NONE {
-            // What lies below is now below an activation further in, no longer below this one.
+            // The nodes below are now below an activation further in, no longer below this one.
             let taken = self.path[enclosing as usize + 1].arc as usize;
             self.tally.arcs[taken].to_callee.total -= total;
         }

@@ -4,7 +4,7 @@ use treering_events::ActivationStatistics;
 
 use crate::{MetricId, NodeId, NodeTable};
 
-/// What was measured of single activations, in one metric.
+/// Measurements of single activations, in one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Activations {
     /// The metric of all costs here.

@@ -1,4 +1,4 @@
-//! What was sampled by address.
+//! Samples by address.
 
 use crate::{FunctionId, LineId, MetricId, NodeId, Profile, StatedAddress, ThreadId};
 

@@ -1,4 +1,4 @@
-//! What code did, by address: the counts of programs whose instructions were all counted.
+//! Counts of code by address: those of programs whose instructions were all counted.
 //!
 //! A collector that counts executions rather than sampling them states what it saw in
 //! [`CodeCounts`], which stands beside the tree in [`Profile::code`](crate::Profile::code). It knows
@@ -81,13 +81,13 @@ pub(crate) use join::{Moved, Parts};
 
 use crate::{CodeSpaceId, Interner, LineId, Profile};
 
-/// What code did, by address. Empty for profiles of collectors that do not count code.
+/// Counts of code by address. Empty for profiles of collectors that do not count code.
 ///
 /// Tables, in no order unless said otherwise; equal keys may occur more than once, and their
 /// counts add up.
 #[derive(Clone, Debug, Default)]
 pub struct CodeCounts {
-    /// What addresses are in.
+    /// The spaces that addresses are in.
     pub spaces: Interner<CodeSpaceId, CodeSpace>,
     /// The bytes of code that no file holds: of JIT compilers and of the vDSO. Bytes of files are
     /// not kept, as the files can be read again.
@@ -109,9 +109,9 @@ pub struct CodeCounts {
     pub branches: ThreadRows<BranchCount>,
     /// Source lines of executed code, sorted by [`CodeLine::start`]; empty until they are resolved.
     pub lines: Vec<CodeLine>,
-    /// What ran without being counted.
+    /// Code that ran without being counted.
     pub uncounted: Vec<Uncounted>,
-    /// What a model of the processor counted; empty once it is part of the tree's costs. It is not
+    /// Counts of a model of the processor; empty once it is part of the tree's costs. It is not
     /// part of files.
     pub modelled: Vec<ModelledCount>,
 }
@@ -159,7 +159,7 @@ impl CodeCounts {
         bytes.chain(translated).chain(partials).chain(blocks).chain(branches).chain(lines).chain(uncounted)
     }
 
-    /// What is wrong with the tables as part of `profile`, if anything.
+    /// The fault of the tables as part of `profile`, if there is one.
     pub(crate) fn problem(&self, profile: &Profile) -> Option<&'static str> {
         let module = |space: &CodeSpace| space.module.is_none_or(|m| m.index() < profile.modules.len());
         let threads = profile.threads.len();

@@ -29,7 +29,7 @@ pub struct CallRecorder {
     profile: Profile,
     clocks: Vec<MetricId>,
     threads: Vec<OpenThread>,
-    /// Which of the clocks statistics of activations are made of, if any.
+    /// The clock that statistics of activations are made of, if any.
     timed: Option<usize>,
 }
 
@@ -46,7 +46,7 @@ struct OpenThread {
 struct Activation {
     node: NodeId,
     function: FunctionId,
-    /// What the clock of the statistics showed; 0 where none are made.
+    /// The reading of the clock of the statistics; 0 where none are made.
     entered: u64,
 }
 
@@ -196,7 +196,7 @@ pub enum EventError {
     },
     /// A clock showed less than at the thread's last event.
     ClockStepsBack {
-        /// Which clock.
+        /// The clock.
         metric: MetricId,
         /// Its value at the last event.
         from: u64,

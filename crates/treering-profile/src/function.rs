@@ -1,4 +1,4 @@
-//! What costs are charged to.
+//! Functions, to which costs are charged.
 
 use crate::{ModuleId, StatedAddress, StringId};
 
@@ -20,7 +20,7 @@ pub struct Function {
     /// Where it starts in its module, where known. For [`FunctionKind::Address`], the address
     /// to be resolved.
     pub address: Option<StatedAddress>,
-    /// What sort of function it is.
+    /// The kind of the function.
     pub kind: FunctionKind,
 }
 
@@ -59,7 +59,7 @@ impl Function {
     }
 }
 
-/// What sort of function it is. The stored number is the discriminant.
+/// The kind of a function. The stored number is the discriminant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]

@@ -79,7 +79,7 @@ index! {
     ThreadId
 }
 
-/// What code addresses are in: an entry of [`CodeCounts::spaces`](crate::CodeCounts::spaces).
+/// The place of code addresses: an entry of [`CodeCounts::spaces`](crate::CodeCounts::spaces).
 ///
 /// Kept as one more than the index, so that an address that may be missing takes no more room: tables of branches,
 /// which have two each, are large.

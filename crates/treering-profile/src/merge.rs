@@ -329,7 +329,7 @@ fn weighted_metrics<'a>(profiles: &[&'a Profile]) -> Vec<(&'a str, Unit, &'a Wei
     metrics.filter_map(|metric| Some((metric.name.as_str(), metric.unit, metric.weights()?))).collect()
 }
 
-/// What may hide in several profiles of independent samples adds up as standard deviations do.
+/// Hidden costs in several profiles of independent samples add up as standard deviations do.
 fn join_hidden(merged: &mut Profile, weighted: &[(&str, Unit, &Weights)]) {
     for metric in &mut merged.metrics {
         let same = |(name, unit, _): &&(&str, Unit, &Weights)| (*name, *unit) == (&*metric.name, metric.unit);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Metadata {
-    /// What made it: `treering record`, or the foreign format it was read from.
+    /// The collector: `treering record`, or the foreign format it was read from.
     pub collector: String,
     /// The version of the program that wrote it.
     pub version: String,
@@ -14,14 +14,14 @@ pub struct Metadata {
     pub machine: BTreeMap<String, String>,
     /// Parameters of the collection: `frequency`, `stacks` and the like.
     pub parameters: BTreeMap<String, String>,
-    /// What was lost or could not be resolved.
+    /// Lost and unresolved samples and events.
     pub losses: Losses,
-    /// What a reader must know to trust the numbers, each said once.
+    /// Notes on how far to trust the numbers, each said once.
     pub notes: Vec<Note>,
     /// Whether the recorder ended properly; when not, the last second may be missing and
     /// addresses may be unresolved.
     pub unfinished: bool,
-    /// What measuring a call costs, where calls were timed and it is known.
+    /// The cost of measuring a call, where calls were timed and it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_bias: Option<CallBias>,
     /// The program's description of itself as a benchmark.
@@ -58,7 +58,7 @@ impl Metadata {
 #[serde(transparent)]
 pub struct Note(pub String);
 
-/// What was lost, truncated or unresolved, as counts of samples unless said otherwise.
+/// Losses, as counts of samples unless said otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub struct Losses {
@@ -74,7 +74,7 @@ pub struct Losses {
     pub throttled: u64,
     /// Threads and processes that were made during the recording and in which no sample was taken.
     pub unsampled_threads: u64,
-    /// What they cost, in the unit of the first metric: the samples of threads like them stand for
+    /// Their cost, in the unit of the first metric: the samples of threads like them stand for
     /// it, if there are any.
     pub unsampled_cost: u64,
     /// How much of that no sample stands for, since there is none of a thread like them.
@@ -132,30 +132,30 @@ impl Losses {
     }
 }
 
-/// What measuring one call costs: an enter and its leave, in nanoseconds.
+/// The cost of measuring one call: an enter and its leave, in nanoseconds.
 ///
 /// Part of it falls between the two readings of the clock, into the measured time of the function
 /// itself; the rest outside of them, into its caller's. Measured around work, since a processor
 /// hides some of it there; the same measured around nothing is the most that it can be.
 ///
-/// What a function does first is begun before the clock was read, so that less than nothing may
+/// A function's first work is begun before the clock was read, so that less than nothing may
 /// fall inside: then so much of the function's own time is in its caller's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct CallBias {
-    /// What falls into the function's own time; negative where the caller's holds some of it.
+    /// The part that falls into the function's own time; negative where the caller's holds some of it.
     pub inside_ns: f64,
-    /// What falls into the caller's.
+    /// The part that falls into the caller's.
     pub outside_ns: f64,
-    /// What falls into the function's own time when it does nothing.
+    /// The part that falls into the function's own time when it does nothing.
     pub empty_inside_ns: f64,
-    /// What falls into the caller's when the function does nothing.
+    /// The part that falls into the caller's when the function does nothing.
     pub empty_outside_ns: f64,
     /// How far repeated measurements of `inside_ns + outside_ns` lie apart.
     pub spread_ns: f64,
 }
 
 impl CallBias {
-    /// What a call costs in all.
+    /// The cost of a call in all.
     pub fn pair_ns(&self) -> f64 {
         self.inside_ns + self.outside_ns
     }
@@ -184,7 +184,7 @@ impl CallBias {
     }
 }
 
-/// What two numbers have in common: the nearer to 0 of two with the same sign, or else 0.
+/// The common part of two numbers: the nearer to 0 of two with the same sign, or else 0.
 fn nearer_to_zero(a: f64, b: f64) -> f64 {
     if a < 0.0 { a.max(b).min(0.0) } else { a.min(b).max(0.0) }
 }
@@ -195,10 +195,10 @@ fn nearer_to_zero(a: f64, b: f64) -> f64 {
 pub struct Benchmark {
     /// Its name.
     pub name: String,
-    /// What it measures, in a sentence.
+    /// The purpose, in a sentence.
     pub description: String,
-    /// What it was run with: names and values, in the order of the program.
+    /// Its parameters: names and values, in the order of the program.
     pub parameters: Vec<(String, String)>,
-    /// What came out: names and values, in the order of the program.
+    /// Its results: names and values, in the order of the program.
     pub results: Vec<(String, String)>,
 }

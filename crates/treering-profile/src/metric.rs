@@ -1,4 +1,4 @@
-//! What is counted, in which unit and how surely.
+//! Metrics: their units, and how sure their numbers are.
 
 use crate::MetricId;
 
@@ -33,12 +33,12 @@ pub struct Sampling {
     /// Whether the intervals between samples were drawn at random, so that a program in step
     /// with the timer cannot hide. Nothing where it is not known, as in imported files.
     pub jittered: Option<bool>,
-    /// What more is known where samples have different weights; nothing where all have the same.
+    /// The spread of the weights of samples; nothing where all have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Weights>,
 }
 
-/// What is known of samples of different weights, from which intervals of confidence follow.
+/// The spread of samples of different weights, from which intervals of confidence follow.
 ///
 /// Both columns are metrics of the profile, so that they add up, merge and move with the costs;
 /// they are no costs themselves, and views leave them out.
@@ -48,12 +48,12 @@ pub struct Weights {
     /// samples that all weigh `per` it holds the cost. Squares of samples that cannot differ from
     /// each other are larger accordingly.
     pub squares: u32,
-    /// What squares are divided by, in the metric's unit; never 0.
+    /// The divisor of squares, in the metric's unit; never 0.
     pub per: u64,
     /// The index of the metric that holds how much of a cost stands for a part of the program
     /// that no sample can fall into, such as the first moments of a thread.
     pub unseen: u32,
-    /// What a function may cost, with 95 % confidence, where samples were taken and none is of it,
+    /// The most that a function may cost, with 95 % confidence, where samples were taken and none is of it,
     /// in the metric's unit, beyond what its own samples tell.
     pub hidden: u64,
     /// Whether costs are parts of what is known exactly, rather than of the sum of the weights.
@@ -100,7 +100,7 @@ impl Metric {
         self.sampling.as_mut().and_then(|sampling| sampling.weights.as_mut())
     }
 
-    /// What is known of the weights of its samples, if they differ.
+    /// The spread of the weights of its samples, if they differ.
     pub fn weights(&self) -> Option<&Weights> {
         self.sampling.as_ref().and_then(|sampling| sampling.weights.as_ref())
     }

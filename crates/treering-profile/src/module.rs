@@ -9,11 +9,11 @@ pub struct Module {
     pub path: StringId,
     /// Its build-id note, or empty.
     pub build_id: Box<[u8]>,
-    /// What sort of module it is.
+    /// The kind of the module.
     pub kind: ModuleKind,
 }
 
-/// What sort of module it is. The stored number is the discriminant.
+/// The kind of a module. The stored number is the discriminant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u8)]

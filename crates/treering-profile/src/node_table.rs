@@ -1,4 +1,4 @@
-//! What is known of some nodes only.
+//! Values of some nodes only.
 
 use crate::NodeId;
 

@@ -11,9 +11,9 @@ pub struct Point {
     pub thread: ThreadId,
     /// The node that was running; the root of the thread where there was none.
     pub node: NodeId,
-    /// What the program says of it, or the empty string.
+    /// The program's label for it, or the empty string.
     pub description: StringId,
-    /// What was there at that time, in metrics that are levels; see
+    /// The values at that time, in metrics that are levels; see
     /// [`Metric::is_level`](crate::Metric::is_level).
     pub values: Vec<(MetricId, u64)>,
 }

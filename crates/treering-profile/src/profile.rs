@@ -31,7 +31,7 @@ pub struct Profile {
     pub processes: Vec<Process>,
     /// Threads of the processes, each with the root of its tree.
     pub threads: Vec<Thread>,
-    /// What is counted; the columns of costs.
+    /// The metrics; the columns of costs.
     pub metrics: Vec<Metric>,
     /// The calling context tree of all threads.
     pub tree: Tree,
@@ -46,7 +46,7 @@ pub struct Profile {
     pub arcs: Vec<Arc>,
     /// Texts of source files.
     pub sources: Vec<Source>,
-    /// What was measured of single activations; nothing where it was not.
+    /// Measurements of single activations, if there are any.
     pub activations: Option<Activations>,
     /// Ports of logic programs; empty for others.
     pub ports: NodeTable<Ports>,
@@ -54,7 +54,7 @@ pub struct Profile {
     pub memory: NodeTable<NodeMemory>,
     /// Points of a series over time.
     pub points: Vec<Point>,
-    /// What code did, by address; empty unless executions were counted.
+    /// Counts of code by address; empty unless executions were counted.
     pub code: CodeCounts,
 }
 
@@ -416,7 +416,7 @@ impl Profile {
     }
 }
 
-/// What is wrong with a profile that a reader put together.
+/// The fault of a profile that a reader put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidProfile(pub &'static str);
 

@@ -22,7 +22,7 @@ pub struct Segment {
 const PAGE: u64 = 4096;
 
 impl Segment {
-    /// What to add to a file offset to get a stated address; wraps.
+    /// The difference between a stated address and a file offset; wraps.
     fn displacement(&self) -> u64 {
         self.stated_address.0.wrapping_sub(self.file_offset.0)
     }

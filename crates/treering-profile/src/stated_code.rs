@@ -1,4 +1,4 @@
-//! What a binary says of its code, whether it was executed or not.
+//! The code that a binary states, whether it was executed or not.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub struct StatedCode {
     pub module: ModuleId,
     /// The paths of source files.
     pub files: Vec<String>,
-    /// Which code belongs to which line, sorted, without overlaps. What has no line is in none.
+    /// The line of each range of code, sorted, without overlaps. Code without a line is in none.
     pub lines: Vec<StatedLine>,
     /// The functions that have code of their own.
     pub functions: Vec<StatedFunction>,

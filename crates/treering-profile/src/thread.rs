@@ -1,4 +1,4 @@
-//! Whose costs they are: runs, processes and threads.
+//! The owners of costs: runs, processes and threads.
 
 use crate::{NodeId, ProcessId, RunId};
 

@@ -38,7 +38,7 @@ struct Listing<'a> {
     table: &'a BlockTable,
     style: &'a Style,
     labels: Labels<'a>,
-    /// What the most expensive block cost.
+    /// The cost of the most expensive block.
     most: u64,
     /// Of the column of executions.
     width: usize,

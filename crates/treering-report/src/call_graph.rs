@@ -26,7 +26,7 @@ use subject::{Subject, subjects};
 /// The call graph as gprof prints it: for each function a block with its callers above it and
 /// its callees below.
 ///
-/// What is printed adds up to the last digit: callers to the function's self and children cost,
+/// The printed numbers add up to the last digit: callers to the function's self and children cost,
 /// callees to its children cost. `profile` is the one that `graph` was made of.
 pub fn call_graph_text(profile: &Profile, graph: &CallGraph, style: &Style, options: &Options) -> String {
     let profile = &*printable_profile(profile);
@@ -67,13 +67,13 @@ struct Listing<'a> {
     min_share: f64,
     subjects: Vec<Subject<'a>>,
     numbers: HashMap<FunctionId, usize>,
-    /// What every function is called in a line.
+    /// The name of every function in a line.
     names: HashMap<FunctionId, String>,
     cycle_numbers: HashMap<usize, usize>,
     left_out: String,
     details: Details,
     columns: DetailColumns,
-    /// What was counted beside the samples.
+    /// The exact counts beside the samples.
     exact: ExactColumns,
     /// The width of the column of calls; 0 for none.
     called: usize,
@@ -81,7 +81,7 @@ struct Listing<'a> {
     names_recursion: bool,
 }
 
-/// What stands for the callers of recursive calls.
+/// The label for the callers of recursive calls.
 const RECURSIVE: &str = "<recursive>";
 
 impl<'a> Listing<'a> {

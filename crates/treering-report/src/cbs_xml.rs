@@ -43,7 +43,7 @@ pub fn cbs_xml(profile: &Profile, metric: MetricId, mark: &str) -> Option<Pictur
 /// The attributes for times, in the order in which they are written.
 const NAMES: [&str; 4] = ["cpu", "wall", "user", "system"];
 
-/// Which metric each of [`NAMES`] is.
+/// The metric of each of [`NAMES`].
 struct Kinds([Option<MetricId>; 4]);
 
 impl Kinds {
@@ -57,7 +57,7 @@ impl Kinds {
         Self(kinds)
     }
 
-    /// Which of them percentages are of: the wall clock's, or else the processor's.
+    /// The metric that percentages are of: the wall clock's, or else the processor's.
     fn base(&self, metric: MetricId) -> usize {
         usize::from(self.0[1] == Some(metric) || self.0[0].is_none())
     }

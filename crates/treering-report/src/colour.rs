@@ -21,7 +21,7 @@ pub(crate) const KINDS: [Fill; 5] = [
 /// Index of [`KINDS`].
 pub(crate) const INLINED: usize = 4;
 
-/// What has no kind: the program as a whole.
+/// The program as a whole, which has no kind.
 pub(crate) const WHOLE: Fill = Fill { class: "whole", light: "#e3dfd8", dark: "#3a3836" };
 
 /// From cheap to costly.

@@ -71,7 +71,7 @@ impl DetailColumns {
         format!("argument of {} to {}: {calls}, {each} each", grouped(least), grouped(greatest))
     }
 
-    /// What the columns mean; `corrected` when the call bias was taken away.
+    /// The meaning of the columns; `corrected` when the call bias was taken away.
     pub(crate) fn legend(&self, corrected: bool) -> Vec<&'static str> {
         let mut lines = Vec::new();
         if self.statistics {

@@ -15,7 +15,7 @@ use crate::number::{cost, grouped, percent, plural};
 use crate::picture::Picture;
 use crate::printable::printable_profile;
 
-/// What a graph leaves out.
+/// The limits of a graph.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphLimits {
     /// The most functions that are drawn: those of the largest total cost, or self cost where totals are not known.
@@ -126,7 +126,7 @@ struct Drawing<'a> {
     limits: &'a GraphLimits,
     labels: Labels<'a>,
     unit: Unit,
-    /// What is drawn, in the order of the file.
+    /// The drawn functions, in the order of the file.
     functions: Vec<&'a FunctionCost>,
     /// Their places in that order.
     numbers: HashMap<FunctionId, usize>,
@@ -213,7 +213,7 @@ impl Drawing<'_> {
         told
     }
 
-    /// What the marks before numbers mean, and what else the graph cannot tell.
+    /// The meaning of the marks before numbers, and the other limits of the graph.
     fn marks(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let estimated = self.graph.arcs.iter().any(|arc| arc.source == ArcSource::Apportioned);
@@ -279,7 +279,7 @@ impl Drawing<'_> {
         let (from, to) = (self.numbers[&caller], self.numbers[&arc.callee]);
         let share = self.graph.basis.share(arc.total_cost.cost);
         let mut label = Vec::new();
-        // What recursion costs is part of the activation that it started in.
+        // The cost of recursion is part of the activation that it started in.
         if !arc.is_recursive() {
             let mark = if arc.source == ArcSource::Apportioned { "~" } else { self.bound() };
             label.push(format!("{mark}{} %", percent(share)));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_counted() {
+    fn functions_left_out_are_counted() {
         let profile = treering_testing::stacks("main;a 500\n main;b 400\n main;c 97\n main;d 3");
         let picture = dot(&profile, &GraphLimits::default());
         let told = "not drawn: 1 function below 0.5 %, whose self costs are 0.3 % of the run";

@@ -16,14 +16,14 @@ pub struct Binary {
     pub bytes: Vec<u8>,
     /// How many blocks it holds.
     pub blocks: usize,
-    /// What was left out, as sentences.
+    /// Omissions, as sentences.
     pub left_out: Vec<String>,
 }
 
 /// The most bytes that a block of drcov has.
 const LONGEST: u64 = u16::MAX as u64;
 
-/// Which blocks of which modules were executed, in version 2 of drcov's files, as Lighthouse and other disassemblers'
+/// The executed blocks by module, in version 2 of drcov's files, as Lighthouse and other disassemblers'
 /// tools read them. How often is not part of the format.
 ///
 /// A module lies where its own addresses say, and reaches from its first executed byte's page to its last.

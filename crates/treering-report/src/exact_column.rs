@@ -44,7 +44,7 @@ impl ExactColumns {
         self.row(|_| None)
     }
 
-    /// What the columns mean.
+    /// The meaning of the columns.
     pub(crate) fn legend(&self) -> Vec<String> {
         let meaning = |cost: &ExactCost| match cost.has_totals {
             true => format!("{}: counted exactly, with everything called", printable(&cost.name)),

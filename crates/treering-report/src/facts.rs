@@ -1,4 +1,4 @@
-//! What a reader must know of a run before its numbers.
+//! The facts of a run to know before its numbers.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::printable::printable;
 /// Fewer samples than this are too few to say anything.
 const TOO_FEW: u64 = 20;
 
-/// What a reader must know of a run before its numbers.
+/// The facts of a run to know before its numbers.
 pub(crate) struct Facts<'a> {
     profile: &'a Profile,
     metric: MetricId,
@@ -105,14 +105,14 @@ impl<'a> Facts<'a> {
         Some(text)
     }
 
-    /// What a sample is worth on average, where that is not the period it was taken at.
+    /// The average worth of a sample, where that is not the period it was taken at.
     fn mean_weight(&self, period: Option<u64>) -> Option<f64> {
         let mean = self.run_cost as f64 / self.samples.filter(|&samples| samples > 0)? as f64;
         let differs = |period: u64| (mean - period as f64).abs() > 0.01 * period as f64;
         period.is_none_or(differs).then_some(mean)
     }
 
-    /// What was lost, truncated or unresolved; of samples says so when nothing was.
+    /// Lost, truncated and unresolved samples; says so when there are none.
     pub(crate) fn losses(&self) -> Option<String> {
         self.lost_samples()
             .into_iter()
@@ -204,7 +204,7 @@ impl<'a> Facts<'a> {
         notes
     }
 
-    /// What ran and was not counted, once for all processes of which the same is said.
+    /// Uncounted code, once for all processes with the same reason.
     pub(crate) fn uncounted(&self) -> Vec<String> {
         let profile = self.profile;
         let mut processes: BTreeMap<String, Vec<u32>> = BTreeMap::new();

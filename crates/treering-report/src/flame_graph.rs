@@ -87,7 +87,7 @@ struct Drawing<'a> {
     labels: Labels<'a>,
     categories: Categories<'a>,
     unit: Unit,
-    /// What the profile holds of the run.
+    /// The facts of the run.
     shown: u64,
     /// How wide the graph is.
     pixels: f64,
@@ -167,7 +167,7 @@ impl Drawing<'_> {
         )
     }
 
-    /// What the picture does not show.
+    /// The omissions of the picture.
     fn left_out(&self) -> Vec<String> {
         let mut left_out = Vec::new();
         for too_deep in [false, true] {
@@ -269,7 +269,7 @@ impl Drawing<'_> {
         *text += "</g>\n";
     }
 
-    /// What is said where the pointer rests on a rectangle.
+    /// The text shown where the pointer rests on a rectangle.
     fn numbers(&self, node: &TreeNode) -> String {
         let mut text = function_name(self.profile, node.function).into_owned();
         let entry = &self.profile.functions[node.function];

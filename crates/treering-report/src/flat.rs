@@ -35,7 +35,7 @@ pub fn flat_text(profile: &Profile, graph: &CallGraph, style: &Style, options: &
     text
 }
 
-/// What the columns of the table need.
+/// The numbers that the columns of the table need.
 struct Listing<'a> {
     graph: &'a CallGraph,
     labels: Labels<'a>,
@@ -48,7 +48,7 @@ struct Listing<'a> {
     /// Where the spread has each function.
     spread_of: HashMap<FunctionId, usize>,
     details: Details,
-    /// What was counted beside the samples.
+    /// The exact counts beside the samples.
     exact: Vec<ExactCost>,
     shown: Vec<FlatRow<'a>>,
     hidden: Vec<FlatRow<'a>>,
@@ -321,7 +321,7 @@ const TOTALS_NOT_COUNTED: &str =
 const TOTALS_BOUNDED: &str = "% total: with everything it called, recursion counted once; from … to …, as contexts were folded\n\
                               % is of the whole run";
 
-/// What lies for certain between two shares, `12.0` if they look the same, or `12.0–34.5`.
+/// The certain range between two shares, `12.0` if they look the same, or `12.0–34.5`.
 fn range(interval: Interval) -> String {
     let (low, high) = (percent(interval.low), percent(interval.high));
     if low == high { low } else { format!("{low}–{high}") }
@@ -361,7 +361,7 @@ fn spread_cells(found: Option<&FunctionSpread>) -> [String; 2] {
     [sd, ratio.map_or(String::new(), |ratio| format!("{ratio:.1}"))]
 }
 
-/// What the spread between runs says of the profile as a whole.
+/// The spread between runs of the profile as a whole.
 pub(crate) fn spread_text(spread: &RunSpread, style: &Style) -> String {
     let Some(ratio) = spread.ratio else { return String::new() };
     let runs = plural(spread.runs as u64, "run");

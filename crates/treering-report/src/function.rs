@@ -1,4 +1,4 @@
-//! What functions are called in a listing.
+//! The names of functions in a listing.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,14 +11,14 @@ use crate::printable::printable;
 
 /// Names functions; with their module where the profile has more than one.
 ///
-/// What compilers add to names is left out, unless two functions would be called the same then. Those that
+/// Additions of compilers are left out, unless two functions would be called the same then. Those that
 /// are get what tells them apart: their kind, their file, their line or else a number.
 pub(crate) struct Labels<'a> {
     profile: &'a Profile,
     several_modules: bool,
     /// Names that are shown in full.
     whole: HashSet<FunctionId>,
-    /// What is added to names.
+    /// The additions to names.
     told_by: HashMap<FunctionId, String>,
 }
 

@@ -70,7 +70,7 @@ pub fn gcov_json(coverage: &Coverage, directory: &str, data_file: &str) -> Pictu
     Picture { text, left_out: left_out(coverage) }
 }
 
-/// What no file of coverage has.
+/// A path that no file of coverage has.
 pub(crate) fn left_out(coverage: &Coverage) -> Vec<String> {
     let unknown = coverage.unknown_branches as u64;
     let branches = match unknown {

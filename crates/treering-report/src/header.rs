@@ -6,7 +6,7 @@ use treering_profile::Profile;
 use crate::facts;
 use crate::style::Style;
 
-/// What a reader must know before the numbers, a line each: command, run time, samples, losses,
+/// The facts to know before the numbers, a line each: command, run time, samples, losses,
 /// notes.
 pub(crate) fn header_lines(profile: &Profile, basis: &Basis, style: &Style) -> String {
     let mut lines = facts::lines(profile, basis);

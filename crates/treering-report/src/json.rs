@@ -166,7 +166,7 @@ fn estimated(graph: &CallGraph, total: Measure) -> Option<u64> {
     (graph.totals == TotalSource::Apportioned).then_some(total.cost)
 }
 
-/// What the numbers are of, and how sure they are as a whole.
+/// The base of the numbers, and how sure they are as a whole.
 #[derive(Serialize)]
 struct RunObject<'a> {
     commands: Vec<&'a [String]>,
@@ -220,7 +220,7 @@ fn run<'a>(profile: &'a Profile, basis: &Basis) -> RunObject<'a> {
     }
 }
 
-/// Which function it is.
+/// The function's identity.
 #[derive(Serialize)]
 struct Place<'a> {
     function: std::borrow::Cow<'a, str>,
@@ -313,7 +313,7 @@ fn bounds(interval: Option<Interval>, whole: u64) -> (Option<u64>, Option<u64>) 
     interval.map(|interval| interval.of_cost(whole)).unzip()
 }
 
-/// Which functions an arc is between.
+/// The functions of an arc.
 #[derive(Serialize)]
 struct Ends<'a> {
     caller: Option<std::borrow::Cow<'a, str>>,

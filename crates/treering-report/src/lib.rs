@@ -1,6 +1,6 @@
 //! Views of an analysed profile: text and pictures for people, JSON for programs.
 //!
-//! What is shown is computed by `treering-analysis`; this crate rounds, aligns and words it. It
+//! `treering-analysis` computes the numbers; this crate rounds, aligns and words them. It
 //! prints nothing and asks the environment nothing: a view is a `String`, and whether it may use
 //! colour and how wide it may be is said by the caller in a [`Style`].
 //!

@@ -185,7 +185,7 @@ impl<'a> Listing<'a> {
             + "\n"
     }
 
-    /// What has no line.
+    /// The costs without a line.
     fn elsewhere(&self) -> String {
         let width = self.width;
         let mut text = String::new();

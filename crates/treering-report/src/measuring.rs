@@ -33,7 +33,7 @@ fn list(values: &[(String, String)]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// What the costs are, and what measuring them cost.
+/// The meaning of the costs, and the cost of measuring them.
 pub(crate) fn metric_lines(profile: &Profile, basis: &Basis) -> Vec<(&'static str, String)> {
     let metric = &profile.metrics[basis.metric.index()];
     let amount = |whole: u64| cost(metric.unit, whole as f64);
@@ -69,7 +69,7 @@ fn bias_text(bias: &CallBias) -> String {
     )
 }
 
-/// What was lost of the call events, if anything.
+/// Lost call events, if there are any.
 pub(crate) fn lost_events(losses: &Losses) -> Option<String> {
     let Losses { unbalanced_leaves, branched_leaves, clock_steps_back, dropped_events, .. } = *losses;
     let parts = [

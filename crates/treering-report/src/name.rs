@@ -27,7 +27,7 @@ pub(crate) fn plain(name: &str) -> &str {
     }
 }
 
-/// What is before `::h0123456789abcdef`.
+/// The name before `::h0123456789abcdef`.
 fn without_hash(name: &str) -> Option<&str> {
     let (rest, hash) = name.rsplit_once("::h")?;
     (hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(rest)
@@ -141,7 +141,7 @@ fn around_difference(texts: &[&str], room: usize) -> Vec<String> {
         let spare = room.saturating_sub(core + 2);
         let mut start = before.saturating_sub(spare / 2);
         let end = (before + core + spare - (before - start)).min(text.len());
-        // What is not needed behind it is given to what is before it.
+        // Room that the part behind it does not need goes to the part before it.
         start = start.saturating_sub(spare.saturating_sub((before - start) + (end - before - core)));
         let inner: String = text[start..end].iter().collect();
         let (head, tail) = (if start > 0 { "…" } else { "" }, if end < text.len() { "…" } else { "" });
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_compilers_add_goes() {
+    fn additions_of_compilers_are_removed() {
         for (name, expected) in [
             ("serde_json::value::visit.llvm.13301181075638380001", "serde_json::value::visit"),
             ("core::fmt::write::h0123456789abcdef", "core::fmt::write"),

@@ -1,8 +1,8 @@
-//! What a reader may choose.
+//! The options of a view.
 
 pub use treering_analysis::SortKey;
 
-/// What costs are shown as.
+/// The form of shown costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Percent of the run cost.
@@ -13,13 +13,13 @@ pub enum Amount {
     Natural,
 }
 
-/// What a reader may choose of a view.
+/// The options of a view.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
-    /// What costs are shown as; nothing for what suits the view: percent in trees and lines, the
+    /// The form of shown costs; the view's own by default: percent in trees and lines, the
     /// metric's unit in tables.
     pub amount: Option<Amount>,
-    /// What functions are sorted by; nothing for what suits the view: self cost in the flat
+    /// The order of functions; the view's own by default: self cost in the flat
     /// profile, total cost in the call graph. Trees are always sorted by total cost.
     pub sort: Option<SortKey>,
     /// Functions below this share of the run cost are left out, and it is said how many. Trees
@@ -32,7 +32,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// What suits the view, without limits.
+    /// The view's own choices, without limits.
     fn default() -> Self {
         Self { amount: None, sort: None, min_share: 0.0, limit: None, statistics: false }
     }

@@ -12,12 +12,12 @@ use crate::scale::Scale;
 use crate::style::Style;
 use crate::table::Table;
 
-/// What every thread cost, largest first.
+/// The cost of every thread, largest first.
 pub fn threads_text(profile: &Profile, basis: &Basis, style: &Style, options: &Options) -> String {
     owners_text(profile, basis, style, options, &thread_costs(profile, basis), "thread")
 }
 
-/// What every process cost with all its threads, largest first.
+/// The cost of every process with all its threads, largest first.
 pub fn processes_text(profile: &Profile, basis: &Basis, style: &Style, options: &Options) -> String {
     owners_text(profile, basis, style, options, &process_costs(profile, basis), "process")
 }

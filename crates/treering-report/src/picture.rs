@@ -12,7 +12,7 @@ use crate::lcov::LCOV_START;
 pub struct Picture {
     /// The file's text.
     pub text: String,
-    /// What was left out, as sentences. The picture says the same.
+    /// Omissions, as sentences. The picture says the same.
     pub left_out: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What may be shown on a terminal. Programs name things as they like, and files hold anything: a name
+//! Text that is safe on a terminal. Programs name things as they like, and files hold anything: a name
 //! with escape sequences could clear the screen, or show another number than the one that is there; one with
 //! characters that nobody sees could pass for another name.
 

@@ -12,7 +12,7 @@ use crate::options::Amount;
 /// can be made to add up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scale {
-    /// What a quantum is, in the metric's unit or in samples.
+    /// The size of a quantum, in the metric's unit or in samples.
     quantum: f64,
     decimals: usize,
     /// The unit in headings: `s`, `%`.

@@ -1,10 +1,10 @@
-//! What the place that shows a listing can do, and how cost is coloured.
+//! The abilities of the place that shows a listing, and the colours of costs.
 
 use anstyle::{AnsiColor, Style as Ansi};
 
 use crate::name::{self, cut};
 
-/// What the place that shows a listing can do.
+/// The abilities of the place that shows a listing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     /// Whether it takes colour. Colour only repeats what the numbers say.

@@ -86,7 +86,7 @@ impl Table {
         text
     }
 
-    /// What follows the columns of every row: the indentation is kept, the names are shortened.
+    /// The text behind the columns of every row: the indentation is kept, the names are shortened.
     fn names(&self, style: &Style, used: usize) -> Vec<String> {
         let room = style.room(used);
         let indents: Vec<_> = self.rows.iter().map(|row| indent(row.depth, room)).collect();

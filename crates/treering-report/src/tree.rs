@@ -202,13 +202,13 @@ struct Row<'a> {
     depth: usize,
 }
 
-/// What a row shows.
+/// The content of a row.
 enum Content<'a> {
     /// Nodes of which each has the next one and nothing else below it.
     Nodes(Vec<&'a TreeNode>),
     /// A function of which only a part is known to belong here.
     Shared(&'a SharedNode),
-    /// What was left out.
+    /// The omitted rows.
     Hidden(&'a Hidden),
 }
 

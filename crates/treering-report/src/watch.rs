@@ -12,7 +12,7 @@ use crate::scale::Scale;
 use crate::style::Style;
 use crate::table::Table;
 
-/// What a program is doing, besides its profile.
+/// The state of a program, besides its profile.
 #[derive(Clone, Debug, Default)]
 pub struct Doing {
     /// The process; 0 where it is not known or has ended.
@@ -23,13 +23,13 @@ pub struct Doing {
     pub running: u64,
     /// Enters and leaves so far.
     pub events: u64,
-    /// What the first thread has entered and not left, outermost first.
+    /// The open activations of the first thread, outermost first.
     pub open: Vec<FunctionId>,
     /// How it ended, if it did.
     pub ended: Option<String>,
 }
 
-/// What changed since the listing before.
+/// The change since the listing before.
 #[derive(Clone, Debug)]
 pub struct Lately {
     /// The change of costs and calls.

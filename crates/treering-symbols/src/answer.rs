@@ -1,4 +1,4 @@
-//! What was found out about addresses, before it becomes part of a profile.
+//! The names of addresses, before they become part of a profile.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use treering_profile::{FunctionKind, Piece};
 
 use crate::frames::Frames;
 
-/// What was found out about the addresses of a module.
+/// The names of a module's addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) functions: Vec<NamedFunction>,

@@ -113,10 +113,10 @@ impl CodeLayout {
     }
 }
 
-/// What a program calls at the start of each function that was compiled with `-pg`.
+/// The function that a program calls at the start of each function that was compiled with `-pg`.
 const REPORTERS: [&str; 5] = ["mcount", "_mcount", "__fentry__", "__mcount", ".mcount"];
 
-/// What makes threads, by how names begin.
+/// The functions that make threads, by how their names begin.
 const THREADS: [&str; 6] = [
     "pthread_create",
     "thrd_create",
@@ -139,7 +139,7 @@ pub fn code_layout(path: &Path, options: &Options<'_>) -> Result<CodeLayout, Pro
     let others = separate.iter().map(|file| &file.object).chain(&small);
     let symbols = SymbolTable::new([&object].into_iter().chain(others).collect());
     let code = code_sections(&object);
-    // What `.dynsym` alone has of a stripped program is not worth dividing anything by.
+    // The symbols that `.dynsym` alone has of a stripped program are too few to divide anything by.
     let has_names = object.symbol_table().is_some() || separate.is_some() || small.is_some();
     let mut starts = if has_names { symbols.starts(|_| true) } else { Vec::new() };
     starts.sort_unstable();
@@ -173,7 +173,7 @@ pub fn code_layout(path: &Path, options: &Options<'_>) -> Result<CodeLayout, Pro
     Ok(layout)
 }
 
-/// Which of these stated addresses in a program follow a call instruction, as return addresses do; nothing
+/// Those of these stated addresses in a program that follow a call instruction, as return addresses do; nothing
 /// for processors whose instructions are not known here.
 ///
 /// # Errors

@@ -28,7 +28,7 @@ pub struct CodeReader<'o> {
     code: HashMap<ModuleId, Result<Code, Problem>>,
 }
 
-/// What is mapped as code of a module, and where its bytes are.
+/// The code mapped from a module, and where its bytes are.
 #[derive(Debug)]
 struct Code {
     segments: Vec<Segment>,

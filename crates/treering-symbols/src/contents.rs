@@ -15,7 +15,7 @@ pub(crate) struct Contents {
     size: u64,
     /// The file in pieces of the same size, the last one shorter.
     pieces: Vec<OnceCell<Box<[u8]>>>,
-    /// What lies in more than one piece.
+    /// Contents in more than one piece.
     spans: Arena<Vec<u8>>,
 }
 
@@ -30,7 +30,7 @@ const PIECE: u64 = 16 << 10;
 /// Larger files are none that hold code or debug information; the table of their pieces would be large.
 const LARGEST: u64 = 64 << 30;
 
-/// What object files align their tables to, which are only read where they are aligned in memory.
+/// The alignment of tables in object files, which are only read where they are aligned in memory.
 const ALIGNMENT: u64 = 8;
 
 impl Contents {

@@ -115,7 +115,7 @@ fn qualifiers_behind(name: &str) -> String {
         let mut from = 0;
         while let Some(at) = name[from..].find(&wrong).map(|at| from + at) {
             from = at + wrong.len();
-            // What follows parameters belongs to a member function, in which something else is.
+            // A suffix of parameters belongs to a member function, in which something else is.
             if name[..at].trim_end().ends_with([')', ':']) || name[..at].ends_with("operator") {
                 continue;
             }
@@ -180,7 +180,7 @@ fn literals(name: &str) -> String {
     text + rest
 }
 
-/// What stands around each member of a pack of parameters, as mangled, and how it is written behind a type.
+/// The text around each member of a pack of parameters, as mangled, and how it is written behind a type.
 const PATTERNS: [(&str, &str); 5] =
     [("RK", " const&"), ("R", "&"), ("O", "&&"), ("PK", " const*"), ("P", "*")];
 

@@ -1,4 +1,4 @@
-//! What the debug information of a unit says of a function: its names and where it is declared.
+//! A function in the debug information of a unit: its names and where it is declared.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -96,7 +96,7 @@ impl<'a> Declarations<'a> {
         Self { main: Units::new(dwarf), supplementary, scopes: RefCell::default() }
     }
 
-    /// What an inlined call or a function's code is an instance of: the entry that the names are
+    /// The origin of an inlined call or a function's code: the entry that the names are
     /// in, as a key to tell functions apart. Nothing if the entry stands for itself.
     pub(crate) fn origin(
         &self,

@@ -27,7 +27,7 @@ pub(crate) struct DwarfFile<'a> {
     owner: Option<u32>,
 }
 
-/// What names, lines and inlining need. Types of variables and unwinding stay unread.
+/// The sections that names, lines and inlining need. Types of variables and unwinding stay unread.
 const NEEDED: [SectionId; 10] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,

@@ -242,7 +242,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a frame says, apart from the context that it borrows.
+/// The content of a frame, apart from the context that it borrows.
 struct Said {
     entry: Option<UnitOffset>,
     line: Option<(String, u32)>,

@@ -29,7 +29,7 @@ pub(crate) struct ElfModule<'m> {
     pub(crate) build_id: &'m [u8],
 }
 
-/// What the kernel appends to the paths of mapped files that are gone.
+/// The suffix that the kernel appends to the paths of mapped files that are gone.
 const DELETED: &str = " (deleted)";
 
 impl ElfModule<'_> {
@@ -79,7 +79,7 @@ impl ElfModule<'_> {
             let path = (options.open)(Path::new(self.path));
             return self.open_at(storage, path.unwrap_or_else(|| self.path.into()));
         };
-        // What lies at the path now is another file, unless the build-id proves it to be the same.
+        // The file at the path now is another one, unless the build-id proves it to be the same.
         let kept = (options.open)(Path::new(self.path)).map(|path| self.open_at(storage, path));
         let same = || (!self.build_id.is_empty()).then(|| self.open_at(storage, plain.into()));
         let deleted = Err(Problem::Deleted { path: plain.into() });

@@ -74,7 +74,7 @@ struct Layout<'b> {
     /// The bytes of a pointer.
     pointer: usize,
     count: usize,
-    /// What addresses count from; nothing where they are stated whole, as up to Go 1.17.
+    /// The base of addresses; nothing where they are stated whole, as up to Go 1.17.
     text: Option<u64>,
     names: usize,
     functions: usize,

@@ -1,4 +1,4 @@
-//! Which function a JIT compiler had put at an address.
+//! Functions that a JIT compiler had put at an address.
 
 use std::collections::HashMap;
 

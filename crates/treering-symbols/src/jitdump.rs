@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-/// What a jitdump file tells, in the order of its records.
+/// The content of a jitdump file, in the order of its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Jitdump {
     /// The process that wrote it.

@@ -17,7 +17,7 @@ struct KernelSymbol<'a> {
     name: &'a str,
 }
 
-/// What a loadable module or the kernel is given to start a page of, at most: an address further
+/// The most that a loadable module or the kernel has of a page: an address further
 /// from the last symbol than this belongs to nothing that was listed.
 const FARTHEST: u64 = 1 << 20;
 

@@ -1,4 +1,4 @@
-//! Which stubs of linkage tables the loader jumped on for.
+//! Stubs of linkage tables for which the loader jumped on.
 //!
 //! The first call through a lazily bound stub goes to the head of its table, and from there to the loader's resolver,
 //! which finds the function and jumps to it. By its jumps alone the resolver would call every such function, for every
@@ -29,7 +29,7 @@ pub(crate) struct Bound {
 /// A caller and a callee, and how often the one jumped to the other.
 type Jumps = BTreeMap<(FunctionId, FunctionId), u64>;
 
-/// Which calls of the loader were for which stubs, as far as names tell.
+/// The stubs for which the loader was called, as far as names tell.
 pub(crate) fn bound(profile: &Profile, sources: &Sources, resolver: &Resolver<'_, '_>) -> Vec<Bound> {
     let jumps = jumps(profile, sources);
     let loaders = loaders(profile, &jumps);
@@ -55,7 +55,7 @@ pub(crate) fn bound(profile: &Profile, sources: &Sources, resolver: &Resolver<'_
         let seen = waiting.iter().filter(|(_, stubs)| stubs.iter().any(|&(stub, _)| direct(stub)));
         let mut candidates: Vec<&str> = named.collect();
         candidates.extend(seen.map(|(&symbol, _)| symbol));
-        // What it chose has the symbol in its name: `__strlen_evex`.
+        // The chosen function has the symbol in its name: `__strlen_evex`.
         let name = &profile.strings[profile.functions[callee].name];
         candidates.extend(waiting.keys().copied().filter(|symbol| name.contains(symbol)));
         for symbol in candidates {

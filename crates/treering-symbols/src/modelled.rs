@@ -1,4 +1,4 @@
-//! What a model of the processor counted, as costs of functions and lines.
+//! Counts of a model of the processor, as costs of functions and lines.
 
 use std::collections::HashMap;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Which pages of code have addresses that are asked for, to tell symbols that matter from the many that do not.
+/// The pages of code with wanted addresses, to tell symbols that matter from the many that do not.
 pub(crate) struct Nearby {
     /// The number of the first page.
     first: u64,
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_too_far_apart_is_not_told() {
+    fn pages_too_far_apart_are_not_listed() {
         assert!(Nearby::new([0, u64::MAX].into_iter()).is_none());
         assert!(Nearby::new(std::iter::empty()).is_none());
     }

@@ -44,7 +44,7 @@ pub(crate) fn reduced(
     Some(reduced)
 }
 
-/// What the table of address ranges says of units, by their positions.
+/// The address ranges of units, by their positions.
 struct Covering {
     /// Sorted by position; a unit may occur several times.
     units: Vec<(usize, bool)>,
@@ -66,7 +66,7 @@ impl Covering {
                         }
                     }
                     Ok(None) => break false,
-                    // What cannot be read may be what is needed.
+                    // A unit that cannot be read may be a needed one.
                     Err(_) => break true,
                 }
             };

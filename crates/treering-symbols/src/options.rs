@@ -1,10 +1,10 @@
-//! What to resolve and where to look for it.
+//! Options for resolving addresses, and where to look for names.
 
 use std::path::{Path, PathBuf};
 
 use crate::JitTable;
 
-/// What to resolve and where to look for it.
+/// Options for resolving addresses, and where to look for names.
 pub struct Options<'a> {
     /// Whether inlined functions get frames of their own. Without, their cost is their caller's.
     pub inlines: bool,

@@ -11,7 +11,7 @@ use crate::object_file::Object;
 
 /// The procedure linkage table: stubs that jump to where a slot of the global offset table points.
 ///
-/// Which function a stub belongs to is found from the slot that its own instructions read and the
+/// The function of a stub is found from the slot that its own instructions read and the
 /// dynamic relocation of that slot, so every layout of the table is understood (lazy, `-z now`,
 /// with or without control-flow protection). System V ABI, x86-64 supplement, section 5.2.
 ///
@@ -30,7 +30,7 @@ struct Stub {
     name: String,
 }
 
-/// What names of stubs end in.
+/// The suffix of the names of stubs.
 pub(crate) const STUB: &str = "@plt";
 /// The name of the head of a table of stubs, as perf has it.
 pub(crate) const HEAD: &str = ".plt";
@@ -198,7 +198,7 @@ fn numbered_of_x86_64(code: &[u8]) -> Vec<(usize, u32)> {
     (0..code.len()).step_by(LARGEST as usize).filter_map(stub).collect()
 }
 
-/// What may come before the jump of a stub: `endbr64`, and the prefix `bnd`.
+/// The instructions that may come before the jump of a stub: `endbr64`, and the prefix `bnd`.
 const ENTRIES_OF_X86_64: [&[u8]; 3] = [&[0xf3, 0x0f, 0x1e, 0xfa, 0xf2], &[0xf3, 0x0f, 0x1e, 0xfa], &[0xf2]];
 
 /// Stubs with `jmp *displacement(%rip)`, which is `ff 25`. Intel's manual, volume 2, JMP.

@@ -21,7 +21,7 @@ pub enum Problem {
     Unreadable {
         /// Its path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// The file is not an object file.
@@ -64,7 +64,7 @@ pub enum Problem {
     },
     /// Debug information could not be read.
     Damaged {
-        /// What is wrong with it.
+        /// The fault in it.
         reason: String,
     },
     /// The list of kernel symbols was not given or has its addresses hidden.

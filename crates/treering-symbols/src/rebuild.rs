@@ -293,7 +293,7 @@ impl<'p> Rebuild<'p> {
         (calls, recursive.min(calls))
     }
 
-    /// What was spent at each address, by thread.
+    /// The costs of each address, by thread.
     fn address_costs(&mut self) {
         let kept = self.from.address_costs.clone();
         for row in kept {
@@ -337,7 +337,7 @@ impl<'p> Rebuild<'p> {
         self.into.compact_address_costs();
     }
 
-    /// What is known beside calls and costs goes where these go.
+    /// Details beside calls and costs go where these go.
     fn details(&mut self, nodes: &[Resting]) {
         let nodes: Vec<_> = nodes.iter().map(|resting| Some(resting.node)).collect();
         let metrics: Vec<_> = self.from.metrics().map(|(metric, _)| metric).collect();

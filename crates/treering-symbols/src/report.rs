@@ -1,4 +1,4 @@
-//! What became of the addresses of each module.
+//! The outcome for the addresses of each module.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub struct Symbolised {
     pub modules: Vec<ModuleReport>,
 }
 
-/// What became of the addresses of a module.
+/// The outcome for the addresses of a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModuleReport {
     /// The module's path as the profiled process saw it; empty for code of no module.

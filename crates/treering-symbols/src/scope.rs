@@ -27,7 +27,7 @@ impl Scopes {
     pub(crate) fn read(unit: UnitRef<'_, Slice<'_>>) -> Self {
         let mut entries = Vec::new();
         if has_nested_names(unit) {
-            // What cannot be read ends the list; names then lack their scope.
+            // An unreadable entry ends the list; names then lack their scope.
             let _ = read_entries(unit, &mut entries);
         }
         Self { entries }

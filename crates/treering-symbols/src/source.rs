@@ -26,7 +26,7 @@ pub(crate) fn embed(profile: &mut Profile, options: &Options<'_>) {
     }
 }
 
-/// What each file's lines cost in the first metric, with what was called from them.
+/// The costs of each file's lines in the first metric, with those of the calls from them.
 fn cost_by_file(profile: &Profile) -> HashMap<StringId, u64> {
     let mut costs: HashMap<StringId, u64> = HashMap::new();
     if profile.metrics.is_empty() {

@@ -13,7 +13,7 @@ pub(crate) struct Source {
     pub(crate) line: Option<LineId>,
 }
 
-/// What is known of every instruction of the basic blocks.
+/// The frames of every instruction of the basic blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
     /// Sorted by place; what is said holds up to the next. Nothing where there are no instructions.
@@ -42,12 +42,12 @@ impl Sources {
         Self { rows, latest: Cell::new(0) }
     }
 
-    /// What is known of an instruction; nothing of those in no basic block.
+    /// The frames of an instruction; nothing for those in no basic block.
     pub(crate) fn at(&self, at: CodeAddress) -> Source {
         self.row(at).and_then(|row| self.rows[row].1).unwrap_or_default()
     }
 
-    /// What is known of all instructions from one address up to another, if it is the same.
+    /// The frames of all instructions from one address up to another, if it is the same.
     pub(crate) fn throughout(&self, start: CodeAddress, end: CodeAddress) -> Option<Source> {
         let row = self.row(start)?;
         self.rows[row].1.filter(|_| self.rows.get(row + 1).is_none_or(|(next, _)| *next >= end))

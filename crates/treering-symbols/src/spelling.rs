@@ -51,7 +51,7 @@ pub(crate) fn spelled(name: &str) -> String {
     let mut text = String::with_capacity(plain.len());
     let mut speller = Speller { rest: &plain, is_broken: false };
     speller.names(&mut text);
-    // What has brackets that do not match is no name.
+    // A text with brackets that do not match is no name.
     if speller.is_broken || !speller.rest.is_empty() { plain } else { text }
 }
 
@@ -198,7 +198,7 @@ mod tests {
     use super::spelled;
 
     #[test]
-    fn what_the_compiler_filled_in_is_left_out() {
+    fn default_arguments_of_templates_are_left_out() {
         let string = "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
         assert_eq!(spelled(string), "std::string");
         assert_eq!(
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_chose_stays() {
+    fn chosen_arguments_of_templates_stay() {
         for name in [
             "std::vector<int, my::allocator<int>>::size()",
             "std::set<int, std::greater<int>>::size()",

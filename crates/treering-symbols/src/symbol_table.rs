@@ -18,7 +18,7 @@ pub(crate) struct SymbolTable<'o, 'a> {
     objects: Vec<&'o Object<'a>>,
     /// Sorted by start.
     symbols: Vec<Symbol>,
-    /// What a stripped Go program knows of itself.
+    /// The function table of a stripped Go program.
     go: Option<GoTable<'a>>,
     /// Whether there are no others either.
     is_empty: bool,
@@ -202,7 +202,7 @@ impl Found {
     }
 }
 
-/// Which sections are code, by their flags: in a file of debug information only, code has no contents and
+/// The sections that are code, by their flags: in a file of debug information only, code has no contents and
 /// thus another type.
 fn code_sections(object: &Object<'_>) -> Vec<bool> {
     let mut code = Vec::new();

@@ -22,7 +22,7 @@ use crate::{JitTable, KernelSymbols, ModuleReport, Options, Problem, Progress, S
 /// becomes that function alone, without lines and without what is inlined there, or one named
 /// after the address.
 ///
-/// What was spent at each other address is kept in [`Profile::address_costs`], where the options say that costs arose
+/// The costs of all other addresses are kept in [`Profile::address_costs`], where the options say that costs arose
 /// at these addresses.
 ///
 /// Basic blocks of counted code get functions and lines, and costs and arcs follow from their
@@ -90,7 +90,7 @@ fn symbolise_parts(
     Symbolised { profile, modules: reports }
 }
 
-/// What finds names: where to look for them, and those of the kernel.
+/// The sources of names: where to look for them, and those of the kernel.
 pub(crate) struct Resolver<'r, 'o> {
     options: &'r Options<'o>,
     kernel: KernelSymbols<'r>,

@@ -72,7 +72,7 @@ impl<'a> UnwindTable<'a> {
     fn read_all(&self) -> Vec<(u64, u64)> {
         let mut entries = self.frames.entries(&self.bases);
         let mut all = Vec::new();
-        // What thousands of functions have in common stands in few places, often in one.
+        // The common rules of thousands of functions stand in few places, often in one.
         let mut latest = None;
         let mut common = |frames: &EhFrame<_>, bases: &BaseAddresses, at: EhFrameOffset| match &latest {
             Some((known, entry)) if *known == at => Ok(CommonInformationEntry::clone(entry)),

@@ -1,4 +1,4 @@
-//! What is known beside costs: statistics of calls, argument sizes, ports, memory, points.
+//! Details beside costs: statistics of calls, argument sizes, ports, memory, points.
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};

@@ -110,7 +110,7 @@ impl Functions {
     }
 }
 
-/// What functions have in common that were built from one.
+/// The common key of functions that were built from one.
 #[derive(PartialEq, Eq, Hash)]
 struct Built {
     name: StringId,

@@ -1,4 +1,4 @@
-//! What the page's header says, as plain JSON: it is there before anything is inflated.
+//! The page's header, as plain JSON: it is there before anything is inflated.
 
 use serde_json::{Value, json};
 use treering_analysis::{Basis, Measure, TotalSource};
@@ -74,7 +74,7 @@ fn describe(view: &View<'_>, metric: MetricId) -> Value {
     })
 }
 
-/// What the page calls how total costs are known.
+/// The page's words for how total costs are known.
 fn totals(source: TotalSource) -> &'static str {
     match source {
         TotalSource::Derived | TotalSource::Measured => "known",
@@ -84,7 +84,7 @@ fn totals(source: TotalSource) -> &'static str {
     }
 }
 
-/// What the new runs measured, and those of the base in a difference.
+/// The costs of the new runs, and those of the base in a difference.
 fn sides(base_runs: Option<&[bool]>, basis: &Basis) -> (Measure, Measure) {
     let Some(base_runs) = base_runs else { return (basis.run, Measure::default()) };
     let sum = |wanted: bool| -> Measure {

@@ -15,7 +15,7 @@ const WORKER: &str = include_str!("../assets/worker.js");
 const STYLE: &str = include_str!("../assets/viewer.css");
 const GRAPH: &[u8] = include_bytes!("../assets/graph.js.gz");
 
-/// What an old browser shows; the script replaces it.
+/// The text for an old browser; the script replaces it.
 const BEFORE: &str = "This page needs a browser of 2023 or later with JavaScript: Chrome 112, Firefox 128 or Safari 16.4. \
                       The same numbers as text: treering report.";
 
@@ -26,7 +26,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) packed: &'a Packed,
 }
 
-/// What is compressed in a page, as base64.
+/// The compressed parts of a page, as base64.
 pub(crate) struct Packed {
     pub(crate) tree: String,
     pub(crate) data: String,
@@ -48,7 +48,7 @@ const HAND_ON: &str = "window.treeringPiece&&treeringPiece()";
 /// The length of a piece, in letters of base64: whole groups of four.
 const PIECE: usize = 1 << 19;
 
-/// What a page must know that asks its server for what is new.
+/// The settings of a page that asks its server for new versions.
 pub(crate) struct Live {
     pub(crate) version: u64,
     pub(crate) interval_ms: u64,

@@ -13,12 +13,12 @@ use crate::{blocks, details, fixed, head, tree};
 /// Disassembles the instruction of a length at an address; nothing where its bytes are not known.
 pub type Disassemble<'a> = dyn FnMut(CodeAddress, u8) -> Option<String> + 'a;
 
-/// What a page shows.
+/// The content of a page.
 pub struct View<'a> {
     part: &'a Corrected<'a>,
-    /// What percentages are of, by metric, when only a part of the profile is shown.
+    /// The base of percentages, by metric, when only a part of the profile is shown.
     pub bases: Vec<Basis>,
-    /// What the page is called; the command where nothing else is said.
+    /// The title of the page; the command by default.
     pub title: String,
     /// The lines above a text report, each a label and a text.
     pub facts: Vec<(String, String)>,
@@ -30,7 +30,7 @@ pub struct View<'a> {
     pub with_source: bool,
 }
 
-/// What is known of callers and callees in a profile.
+/// The source of callers and callees in a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// Whole stacks.
@@ -90,7 +90,7 @@ pub struct Page {
     title: String,
     head: String,
     packed: Packed,
-    /// What was left out of it for its length, as sentences.
+    /// Omissions for its length, as sentences.
     pub left_out: Vec<String>,
 }
 
@@ -144,7 +144,7 @@ impl Page {
         html(&self.parts(), Some(Live { version, interval_ms }))
     }
 
-    /// What is in the page, as JSON, for a page that shows another version of the profile.
+    /// The content of the page, as JSON, for a page that shows another version of the profile.
     pub fn payload(&self) -> String {
         // Base64 needs no escapes.
         let parts = self.packed.in_order().map(|(name, text)| format!(",\"{name}\":\"{text}\"")).concat();

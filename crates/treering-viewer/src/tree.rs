@@ -12,7 +12,7 @@ use crate::preorder::preorder;
 
 /// The tree as two payloads of its own, which the page hands to its worker as they are.
 pub(crate) struct Payload {
-    /// What the first picture needs: the tree, and the costs of the metrics that are `first`.
+    /// The data of the first picture: the tree, and the costs of the metrics that are `first`.
     pub(crate) tree: Vec<u8>,
     /// Where calls were made, and the costs of the other metrics.
     pub(crate) rest: Vec<u8>,

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_bytes_there_is_an_answer() {
+    fn all_bytes_have_a_disassembly() {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -1,4 +1,4 @@
-//! Which flags an instruction reads and which of them it leaves without their former value.
+//! The flags that an instruction reads and those that it leaves without their former value.
 
 use iced_x86::{Mnemonic, OpKind, RflagsBits};
 

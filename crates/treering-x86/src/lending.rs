@@ -2,8 +2,7 @@
 //! needs it.
 //!
 //! The value lies in a slot meanwhile, with all its upper parts. It has to be in the register only as far as
-//! the instruction reads it, and not for the processor's sake either: where an upper part of a register is in use,
-//! each change from instructions of SSE to those of AVX and back costs hundreds of cycles on processors from
+//! the instruction reads it. Loading more would cost time: where an upper part of a register is in use, each change from instructions of SSE to those of AVX and back costs hundreds of cycles on processors from
 //! Intel's Ice Lake on, and stays so until the program clears the upper parts of all registers. A
 //! program that did not use them must not begin to because of us. So upper parts are loaded where the
 //! instruction itself brings them into use, and elsewhere only if they are not 0.

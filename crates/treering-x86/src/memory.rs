@@ -1,4 +1,4 @@
-//! Which memory an instruction reads and writes, and how its address is worked out.
+//! The memory that an instruction reads and writes, and how its address is worked out.
 
 use iced_x86::{
     Code, Encoder, Instruction, InstructionInfoFactory, MemoryOperand, Mnemonic, OpAccess, OpKind,

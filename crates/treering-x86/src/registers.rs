@@ -1,4 +1,4 @@
-//! Which general registers an instruction reads and overwrites.
+//! The general registers that an instruction reads and overwrites.
 
 use iced_x86::{ConditionCode, InstructionInfoFactory, Mnemonic, OpAccess, OpKind};
 

@@ -11,7 +11,7 @@ use crate::terminal::Colour;
 #[derive(Debug, Parser)]
 #[command(name = "treering", version, max_term_width = 100)]
 pub struct Arguments {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
     /// When to use colour
@@ -71,7 +71,7 @@ mod tests {
         expect_file!["../../../docs/cli.md"].assert_eq(&page);
     }
 
-    /// What `--help` prints on a terminal of a hundred columns.
+    /// The text of `--help` on a terminal of a hundred columns.
     fn help(subcommand: &[&str]) -> String {
         let words = [&["treering"], subcommand, &["--help"]].concat();
         let asked = Arguments::command().term_width(100).try_get_matches_from(words);

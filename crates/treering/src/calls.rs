@@ -17,7 +17,7 @@ use treering_symbols::{CodeLayout, Options, ReportedCalls, code_layout, segment_
 
 use crate::failure::{Context as _, Failure};
 
-/// What was counted.
+/// The counted calls.
 #[derive(Debug)]
 pub struct Counted {
     /// Arcs between functions that are addresses yet.
@@ -28,7 +28,7 @@ pub struct Counted {
     pub lost: u64,
     /// How many programs counted.
     pub programs: usize,
-    /// What of it is missing or doubtful, for a person; lower case, no full stop.
+    /// Missing or doubtful parts, for a person; lower case, no full stop.
     pub warnings: Vec<String>,
     /// Whether files are damaged, so that they may be worth keeping.
     pub is_damaged: bool,
@@ -141,7 +141,7 @@ fn used_part(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// What is known of a file that code was mapped from.
+/// A file that code was mapped from.
 struct Binary {
     module: ModuleId,
     segments: SegmentMap,

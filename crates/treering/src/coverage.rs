@@ -1,4 +1,4 @@
-//! What of a counted program was executed and what not: counts from the profile, lines and idle code from the binaries.
+//! Executed and idle code of a counted program: counts from the profile, lines and idle code from the binaries.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use treering_symbols::{CodeReader, Options, Problem, stated_code};
 
 /// Coverage, and what it lacks.
 pub struct Covered {
-    /// What was executed.
+    /// The executed code.
     pub coverage: Coverage,
     /// The modules that were executed and that state no lines, and why.
     pub without_lines: Vec<String>,

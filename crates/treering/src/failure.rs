@@ -1,4 +1,4 @@
-//! What went wrong, for a person: one line that says it, and a hint that helps.
+//! An error for the user: one line that states it, and a hint that helps.
 
 use std::fmt::Display;
 use std::process::ExitCode;

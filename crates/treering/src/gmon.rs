@@ -16,9 +16,9 @@ use crate::failure::Failure;
 pub struct Opened {
     /// Arcs and costs, of functions that are addresses yet.
     pub profile: Profile,
-    /// What reading it had to say.
+    /// The notes of its reader.
     pub report: ReadReport,
-    /// What a person should know of the program; lower case, no full stop.
+    /// Warnings about the program; lower case, no full stop.
     pub warnings: Vec<String>,
 }
 
@@ -112,7 +112,7 @@ fn join(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Result
     Ok(Joined { gmon, report, program, layout, warnings })
 }
 
-/// What a file of this kind is known to lack.
+/// The known gaps of a file of this kind.
 fn note(profile: &mut Profile, layout: &CodeLayout) {
     if layout.makes_threads {
         profile.metadata.note(

@@ -52,7 +52,7 @@ pub fn with_sources(mut profile: Profile, table: &LineTable) -> WithSources {
 /// The most text that is read for a page, in bytes.
 const MOST: usize = 1 << 26;
 
-/// What was read for a page.
+/// The source files read for a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Added {
     /// The folders of the files that were read, and how many of each.
@@ -94,7 +94,7 @@ const MOST_FOLDERS: usize = 20;
 
 /// Reads the text of all files that lines of a profile are in and that it does not hold, where they are source
 /// code ([`source_file`]), have all lines that the profile names, and were not changed since the run.
-/// What cannot be read stays without text, which the page shows.
+/// Files that cannot be read stay without text, which the page shows.
 /// `path` is the profile's file: a run whose time is not known ended before that was written.
 pub fn add_sources(profile: &mut Profile, path: &Path) -> Added {
     let written = || std::fs::metadata(path).and_then(|known| known.modified()).ok();

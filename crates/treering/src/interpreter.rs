@@ -1,4 +1,4 @@
-//! What the commands for interpreted languages share: running an interpreter that loads our library, and printing the
+//! The common part of the commands for interpreted languages: running an interpreter that loads our library, and printing the
 //! summary of the profile.
 
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! What `treering count` keeps in files while it counts, and leaves there if it is killed.
+//! The files that `treering count` keeps while it counts, and leaves behind if it is killed.
 
 use std::path::{Path, PathBuf};
 
@@ -39,7 +39,7 @@ pub fn open_kept(path: &Path) -> Option<Result<Opened, Failure>> {
     })
 }
 
-/// What a hint says where there is no file, but what was counted for it is.
+/// The hint for a missing profile whose counts lie in files beside it.
 pub fn hint_for_missing(path: &Path) -> Option<String> {
     let kept = kept_beside(path).filter(|kept| is_kept(kept))?;
     Some(format!("counting goes on, or was cut short; to see the counts: {}", read_kept(&kept)))

@@ -29,7 +29,7 @@ pub fn kernel_symbols(addresses: &[u64]) -> Option<String> {
     Some(list)
 }
 
-/// What the names of kept lists start with; the identifier of the boot follows.
+/// The start of the names of kept lists; the identifier of the boot follows.
 const NAME: &str = "kernel-symbols-";
 
 /// Where the list of this boot is or would be kept.

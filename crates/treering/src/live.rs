@@ -7,7 +7,7 @@ use treering_formats::Error;
 use treering_formats::live::{FileState, ReadError, Running, Writer, read_running};
 use treering_proc::start_ticks;
 
-/// What has become of the program that writes a live file.
+/// The fate of the program that writes a live file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It runs.
@@ -19,7 +19,7 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// What has become of the writer, as far as this machine knows.
+    /// The fate of the writer, as far as this machine knows.
     pub fn of(writer: &Writer) -> Self {
         match (writer.finished, is_running(writer)) {
             (true, _) => Self::Finished,
@@ -41,7 +41,7 @@ pub struct Read {
     pub running: Running,
     /// The process that writes it.
     pub writer: Writer,
-    /// What has become of the writer.
+    /// The fate of the writer.
     pub fate: Fate,
 }
 
@@ -55,7 +55,7 @@ fn read_raw(bytes: &[u8]) -> Result<Read, ReadError> {
     let fate = Fate::of(&writer);
     let now = if fate == Fate::Runs { now_raw_ns() } else { None };
     let mut running = read_running(bytes, now)?;
-    // What there is to say is said by `message`; nothing is missing as from a recording.
+    // `message` states the fate; nothing is missing as from a recording.
     running.report.unfinished = false;
     running.profile.metadata.unfinished = false;
     if let Some(message) = message(&writer, fate, running.state) {
@@ -64,7 +64,7 @@ fn read_raw(bytes: &[u8]) -> Result<Read, ReadError> {
     Ok(Read { running, writer, fate })
 }
 
-/// What a person should know of a profile that was not finished.
+/// The warning for a profile that was not finished.
 pub fn message(writer: &Writer, fate: Fate, state: FileState) -> Option<&'static str> {
     match (fate, writer.stores_all) {
         (Fate::Ended, _) if state == FileState::Damaged => {

@@ -1,4 +1,4 @@
-//! What costs most of what has no name, and how to get the names.
+//! The nameless code that costs most, and how to get its names.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ pub fn note_nameless(profile: &mut Profile) {
     profile.metadata.notes.insert(0, note);
 }
 
-/// What would give the functions of a module their names.
+/// The way to get names for the functions of a module.
 fn remedy(module: &Module, path: &str) -> String {
     match module.kind {
         ModuleKind::Kernel => "record as root, or set kernel.kptr_restrict to 0".to_owned(),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_names_is_not_remarked_on() {
+    fn named_code_gets_no_remark() {
         let mut profile = treering_testing::stacks("main 6");
         note_nameless(&mut profile);
         assert!(profile.metadata.notes.is_empty());

@@ -16,18 +16,18 @@ use crate::cache;
 use crate::generated_names::{self, descriptor_path};
 use crate::kernel_symbols::kernel_symbols;
 
-/// What is to become part of the profile besides names.
+/// Parts of the profile to look up besides names.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     /// Frames for inlined functions.
     pub inlines: bool,
     /// The texts of source files.
     pub sources: bool,
-    /// What was spent at each address; not where addresses stand for whole functions.
+    /// The costs of each address; not where addresses stand for whole functions.
     pub addresses: bool,
 }
 
-/// What only the recorder can reach.
+/// Sources of names that only the recorder can reach.
 #[derive(Debug, Default)]
 pub struct Reachable {
     /// Files whose paths do not lead to them from here.

@@ -29,10 +29,10 @@ pub struct Opened {
     pub profile: Profile,
     /// The format of the file.
     pub format: Format,
-    /// What a person should know of it, to be printed on standard error; each line starts with
+    /// Warnings for the user, to be printed on standard error; each line starts with
     /// the file's name.
     pub warnings: Vec<String>,
-    /// What a person may want to do about a warning.
+    /// The action that a warning suggests.
     pub hint: Option<String>,
 }
 
@@ -40,7 +40,7 @@ impl Opened {
     /// Names the addresses of a profile. Instrumented programs leave that to readers; a recording
     /// has any only when it was cut short before it could do so itself.
     fn find_names(&mut self, path: &Path) {
-        // What is known by function only, cannot be divided among those inlined in it.
+        // Costs that are known by function only cannot be divided among those inlined in it.
         let by_address = self.format != Format::Gmon;
         let wanted = Wanted { inlines: by_address, sources: true, addresses: by_address };
         let unfinished = self.profile.metadata.unfinished;
@@ -365,7 +365,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_names_is_told_once_for_each_module() {
+    fn nameless_addresses_are_reported_once_for_each_module() {
         let report = |path: &str, addresses, named| ModuleReport {
             path: path.to_owned(),
             addresses,

@@ -13,10 +13,10 @@ use crate::open::open_profile;
 use crate::output::{check_page_target, write_whole};
 use crate::stream::is_stream;
 
-/// What a user may wish of a page.
+/// The user's options for a page.
 #[derive(Debug, Default)]
 pub struct Wishes {
-    /// What it is called; the command where nothing else is said.
+    /// Its title; the command by default.
     pub title: Option<String>,
     /// Whether text of source files is put into it.
     pub with_source: bool,
@@ -45,7 +45,7 @@ pub fn make(
     Ok(Page::with_code(&view, &mut disassemble))
 }
 
-/// What a page shows of a part of a profile.
+/// The part of a profile that a page shows.
 fn view<'a>(whole: &Corrected<'_>, part: &'a Corrected<'_>, wishes: Wishes) -> View<'a> {
     let profile = &*part.profile;
     let metric = default_metric(profile).unwrap_or(MetricId::new(0));

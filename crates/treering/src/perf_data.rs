@@ -22,7 +22,7 @@ pub fn read(path: &Path, bytes: &[u8]) -> Result<(Profile, ReadReport), Error> {
     Ok(perf_data::read_with(bytes, &mut Here::default())?)
 }
 
-/// What `perf script` prints of a file; nothing if it fails.
+/// The output of `perf script` for a file; nothing if it fails.
 fn unwound(path: &Path) -> Option<(Profile, ReadReport)> {
     let mut perf = Command::new("perf")
         .args(["script", "-F", "comm,pid,tid,time,period,event,ip,sym,dso", "-i"])

@@ -1,4 +1,4 @@
-//! What part of a run `treering count` counts.
+//! The part of a run that `treering count` counts.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -30,7 +30,7 @@ impl Selected {
         let functions = move |path: &Path| {
             let mut offsets = Vec::new();
             for name in &names {
-                // What is no binary has no functions.
+                // A file that is no binary has no functions.
                 let here = function_offsets(path, name, &Options::default()).unwrap_or_default();
                 if !here.is_empty() {
                     found.borrow_mut().insert(name.clone());

@@ -1,4 +1,4 @@
-//! Which local files may be copied into a page.
+//! Local files that may be copied into a page.
 //!
 //! A profile names the source files that its lines are in. It may have come by mail, and its page may go by
 //! mail: a forged one that named private files would carry their text away. So a page takes what is
@@ -34,7 +34,7 @@ pub fn source_file(path: &Path) -> Option<PathBuf> {
         return None;
     }
     let real = path.canonicalize().ok()?;
-    // What a link is called counts as well as what it leads to.
+    // The name of a link counts as well as its target.
     let is_source = [path, &real].into_iter().all(|path| is_source_by_name(path) && !is_private(path));
     is_source.then_some(real)
 }

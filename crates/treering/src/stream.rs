@@ -72,7 +72,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
     match options.clone().custom_flags(libc::O_NONBLOCK).open(path) {
         Ok(pipe) => {
-            // What is written waits for a slow reader. Opened again for that, it would wait for another reader if this
+            // Writing waits for a slow reader. Opened again for that, it would wait for another reader if this
             // one is gone.
             fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
             Ok(pipe)

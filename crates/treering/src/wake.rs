@@ -23,7 +23,7 @@ pub enum Wake {
     Ended,
 }
 
-/// What ends a program that does not heed it.
+/// The signal for a program that ignores the first one.
 const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
 /// Does something in a thread that signals reach as they reach any program: one that it starts can be ended

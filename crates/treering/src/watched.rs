@@ -24,7 +24,7 @@ pub struct Watched {
     file: File,
 }
 
-/// What there is to see of it.
+/// The visible state of a program.
 #[derive(Debug)]
 pub enum Sight {
     /// It runs.

@@ -30,7 +30,7 @@ pub(super) struct ModuleFlow {
     blocks: Vec<FlowBlock>,
     /// Sorted by where they left from.
     jumps: Vec<Jump>,
-    /// What arrives at an address other than from the block before it, returns left out: they are the call going on.
+    /// The executions that arrive at an address other than from the block before it, returns left out: they are the call going on.
     arrivals: HashMap<CodeAddress, u64>,
     /// How often control came to the beginnings of pieces of functions, and where from.
     entries: HashMap<u64, Vec<(u64, u64)>>,
@@ -125,7 +125,7 @@ impl ModuleFlow {
     }
 }
 
-/// What a function executed.
+/// The executed code of a function.
 #[derive(Default)]
 pub(super) struct FunctionFlow {
     /// How often it was entered at its beginning.

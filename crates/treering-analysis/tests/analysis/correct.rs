@@ -11,7 +11,7 @@ use treering_testing::timed_trace_with;
 
 const TIME: MetricId = MetricId::new(0);
 
-/// What a call costs in these tests, in nanoseconds: before and after each reading of the clock.
+/// The cost of a call in these tests, in nanoseconds: before and after each reading of the clock.
 const ENTER: [u64; 2] = [3, 1];
 const LEAVE: [u64; 2] = [2, 4];
 
@@ -25,7 +25,7 @@ fn bias() -> CallBias {
     }
 }
 
-/// What is entered, or nothing for a leave; and how long after the event before.
+/// The entered function, or nothing for a leave; and how long after the event before.
 type Event = (Option<u8>, u64);
 
 /// Events that end with every function left.
@@ -153,7 +153,7 @@ fn leaves() -> Profile {
     measured(RecursionRule::Full, &events)
 }
 
-/// What `main`, which works 50 ns before each of four calls and 50 in the end, and `leaf`, which
+/// The costs of `main`, which works 50 ns before each of four calls and 50 in the end, and `leaf`, which
 /// works for so long, take in themselves: measured as where the first 5 ns of a call are begun
 /// before the clock was read, and a call costs 2 ns more in its caller.
 fn begun_early(leaf_ns: u64) -> Profile {
@@ -175,7 +175,7 @@ fn self_costs_of(profile: &Profile) -> [u64; 2] {
 }
 
 #[test]
-fn what_the_caller_holds_of_a_call_is_moved_to_it() {
+fn a_calls_cost_in_its_caller_is_moved_to_it() {
     let measured = begun_early(100);
     assert_eq!(self_costs_of(&measured), [5 * 50 + 4 * 7, 4 * 95]);
     let corrected = correct(&measured);

@@ -82,7 +82,7 @@ fn measured_arcs_are_used_as_they_are() {
 }
 
 #[test]
-fn what_no_arc_accounts_for_is_spontaneous() {
+fn calls_without_an_arc_are_spontaneous() {
     let profile = arcs_only(&[("main", 5), ("handler", 7)], &[]);
     let graph = graph(&profile);
     let spontaneous: u64 =
@@ -131,7 +131,7 @@ fn absurd_arcs_do_not_end_the_program() {
 /// Self and children seconds.
 type Seconds = (f64, f64);
 
-/// What gprof printed: seconds, as in its columns.
+/// gprof's output: seconds, as in its columns.
 #[derive(Default)]
 struct Listing {
     /// By function: self and children seconds.

@@ -1,4 +1,4 @@
-//! What holds of every call graph: sums that agree, totals within the run, contributions that
+//! Laws of every call graph: sums that agree, totals within the run, contributions that
 //! match a slow reading of their definitions.
 
 use std::collections::BTreeMap;

@@ -5,7 +5,7 @@ use treering_profile::{MetricId, Profile, Weights, merge};
 
 const COST: MetricId = MetricId::new(0);
 
-/// What each sample of the profiles stands for.
+/// The weight of each sample of the profiles.
 const PERIOD: u64 = 1_000_000;
 
 /// 40 samples of `work` and 60 of `main`, all of one weight.
@@ -66,7 +66,7 @@ fn samples_that_count_as_fewer_give_the_interval_of_fewer() {
 }
 
 #[test]
-fn what_cannot_be_seen_widens_the_interval_to_both_sides() {
+fn unseen_costs_widen_the_interval_to_both_sides() {
     let (seen, unseen) = (interval(&weighted(1.0, 0.0, 0, true)), interval(&weighted(1.0, 0.5, 0, true)));
     // Half of its own 40 % may be another's, half of the others' 60 % may be its own.
     close(unseen, Interval { low: seen.low - 0.2, high: seen.high + 0.3 });

@@ -58,7 +58,7 @@ pub struct PartialCount {
     pub length: u32,
     /// How many instructions the part has.
     pub instructions: u32,
-    /// What to add to the count of each of these instructions.
+    /// The addition to the count of each of these instructions.
     pub executions: i64,
 }
 

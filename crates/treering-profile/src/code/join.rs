@@ -7,7 +7,7 @@ use crate::{
     CodeSpaceId, Lengths, LineId, PartialCount, ThreadId, TranslatedBlock, Uncounted,
 };
 
-/// What the entries of one profile are in another.
+/// The numbers in one profile of another's entries.
 pub(crate) struct Moved<'a> {
     /// Nothing for threads that are left out, with their counts.
     pub(crate) threads: &'a dyn Fn(ThreadId) -> Option<ThreadId>,
@@ -34,7 +34,7 @@ impl Moved<'_> {
     }
 }
 
-/// What is kept while the counts of several profiles are added.
+/// The state while the counts of several profiles are added.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     /// The lines of all instructions so far.
@@ -44,7 +44,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// What is kept of counts that others are added to.
+    /// The counts that others are added to.
     fn of(counts: &CodeCounts) -> Self {
         let mut parts = Self { lines: counts.instruction_lines().collect(), ..Self::default() };
         for (at, row) in counts.bytes.iter().enumerate() {

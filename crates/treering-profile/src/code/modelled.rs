@@ -1,8 +1,8 @@
-//! What a model of caches and of a branch predictor counted, by instruction.
+//! Counts of a model of caches and of a branch predictor, by instruction.
 
 use crate::{CodeAddress, ThreadId};
 
-/// What a model counts. The names are those that Cachegrind gave them.
+/// The events that a model counts. The names are those that Cachegrind gave them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ModelledEvent {
@@ -80,7 +80,7 @@ pub struct ModelledCount {
     pub thread: ThreadId,
     /// The instruction.
     pub at: CodeAddress,
-    /// What happened.
+    /// The event.
     pub event: ModelledEvent,
     /// How often.
     pub count: u64,

@@ -1,4 +1,4 @@
-//! What ran without being counted, and why.
+//! Code that ran without being counted, and why.
 
 use crate::{CodeAddress, ProcessId, StringId, ThreadId};
 
@@ -15,7 +15,7 @@ pub struct Uncounted {
     pub thread: Option<ThreadId>,
     /// The instruction, where it is about one.
     pub at: Option<CodeAddress>,
-    /// What it was, such as the path of a program; may be the empty string.
+    /// Its description, such as the path of a program; may be the empty string.
     pub detail: StringId,
 }
 

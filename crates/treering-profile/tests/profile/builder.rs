@@ -37,7 +37,7 @@ struct Open {
     children: u64,
 }
 
-/// What every chain cost, by the textbook. All activations end with the last event.
+/// The cost of every chain, by the textbook. All activations end with the last event.
 fn reference(rule: RecursionRule, events: &[Event]) -> (Chains, Totals) {
     let mut chains = (Chains::new(), Totals::new());
     let mut stack: Vec<Open> = Vec::new();
@@ -94,7 +94,7 @@ fn chain_after(rule: RecursionRule, mut chain: Vec<u8>, function: u8) -> Vec<u8>
     chain
 }
 
-/// What the builder makes of the same events.
+/// The builder's profile of the same events.
 fn built(rule: RecursionRule, events: &[Event]) -> Profile {
     let mut profile = Profile::new(rule);
     let clock = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));

@@ -147,7 +147,7 @@ fn a_branch_that_one_of_two_profiles_did_not_count_is_left_out() {
 }
 
 #[test]
-fn what_refers_to_something_missing_is_found() {
+fn references_to_missing_entries_are_found() {
     let sound = profile(&vec![(0, 3, 5), (1, 2, 7)], "one");
     assert_eq!(sound.validate(), Ok(()));
     let check = |break_it: fn(&mut Profile), expected: &str| {

@@ -1,4 +1,4 @@
-//! What is known beside the tree survives merging and collapsing.
+//! Details beside the tree survive merging and collapsing.
 #![expect(clippy::unwrap_used, reason = "a test that fails here has shown what is wrong")]
 
 use proptest::prelude::*;

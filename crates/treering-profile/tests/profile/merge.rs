@@ -44,7 +44,7 @@ fn profile(stacks: &[Stack], metric: &str) -> Profile {
     profile
 }
 
-/// What a profile says, in a form that does not depend on the order of its tables: by thread
+/// The content of a profile, in a form that does not depend on the order of its tables: by thread
 /// name, stack with call sites, and metric, the cost; and the same by line.
 fn canonical(profile: &Profile, threads_apart: bool) -> BTreeMap<String, u64> {
     let mut costs = BTreeMap::new();

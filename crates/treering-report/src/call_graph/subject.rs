@@ -1,4 +1,4 @@
-//! What gets a block in the call graph.
+//! The subjects of blocks in the call graph.
 
 use treering_analysis::{CallGraph, CycleCost, FunctionCost, Part, Presentation, SortKey, sort_functions};
 use treering_profile::{FunctionId, Profile};

@@ -45,7 +45,7 @@ fn rectangles_are_as_wide_as_their_cost_and_stand_below_their_callers() {
 }
 
 #[test]
-fn what_is_narrower_than_a_pixel_is_counted() {
+fn rectangles_narrower_than_a_pixel_are_counted() {
     let picture = draw("main;work 9990\n main;tiny 5\n main;small;inner 5", &WIDE);
     let names: Vec<_> = rectangles(&picture).into_iter().map(|(name, ..)| name).collect();
     assert_eq!(names, ["whole program", "main", "work"]);

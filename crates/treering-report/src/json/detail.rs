@@ -1,10 +1,10 @@
-//! What is known beside costs, as JSON.
+//! Details beside costs, as JSON.
 
 use serde::Serialize;
 use treering_analysis::{Detail, Details, Growth, SizeBucket};
 use treering_profile::{ActivationStatistics, Ports};
 
-/// What is known of a function or an arc beside its costs; what the profile does not have is
+/// Details of a function or an arc beside its costs; those that the profile does not have are
 /// `null`.
 #[derive(Default, Serialize)]
 pub(super) struct DetailObject {

@@ -1,4 +1,4 @@
-//! What was counted exactly, beside costs that were sampled.
+//! Exact counts beside costs that were sampled.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 use treering_analysis::{Arc, ExactCost};
 use treering_profile::FunctionId;
 
-/// What an exact metric has of a function or an arc.
+/// The counts of an exact metric for a function or an arc.
 #[derive(Serialize)]
 pub(super) struct ExactObject {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -25,7 +25,7 @@ struct OwnerObject<'a> {
     total_high: Option<u64>,
 }
 
-/// What every thread cost as JSON: `run` and `threads`.
+/// The cost of every thread as JSON: `run` and `threads`.
 pub fn threads_json(profile: &Profile, basis: &Basis, options: &Options) -> String {
     #[derive(Serialize)]
     struct Document<'a> {
@@ -37,7 +37,7 @@ pub fn threads_json(profile: &Profile, basis: &Basis, options: &Options) -> Stri
     text(&Document { view: "threads", run: run(profile, basis), threads })
 }
 
-/// What every process cost as JSON: `run` and `processes`.
+/// The cost of every process as JSON: `run` and `processes`.
 pub fn processes_json(profile: &Profile, basis: &Basis, options: &Options) -> String {
     #[derive(Serialize)]
     struct Document<'a> {

@@ -1,4 +1,4 @@
-//! What a call graph prints adds up to the last digit, whatever has to be rounded.
+//! The printed numbers of a call graph add up to the last digit, whatever has to be rounded.
 
 use proptest::prelude::*;
 use treering_analysis::{Basis, CallGraph, Presentation};

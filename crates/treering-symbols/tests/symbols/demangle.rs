@@ -28,7 +28,7 @@ fn mangled(path: &PathBuf) -> BTreeSet<String> {
     names.filter(|name| name.starts_with("_Z")).map(str::to_owned).collect()
 }
 
-/// What `c++filt` makes of names.
+/// The names as `c++filt` demangles them.
 fn filtered(names: &[String], options: &[&str]) -> Option<Vec<String>> {
     let mut command = Command::new("c++filt");
     command.args(options).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -96,7 +96,7 @@ fn with_details() -> Profile {
 }
 
 #[test]
-fn what_is_known_beside_costs_stays_with_the_function() {
+fn details_beside_costs_stay_with_the_function() {
     let before = with_details();
     let jit = vec![("[jit 7]".into(), JitTable::from_perf_map(perf_map::parse(MAP)))];
     let after = named(&before, &Options { jit, ..Options::default() });

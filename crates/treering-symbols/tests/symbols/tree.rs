@@ -1,4 +1,4 @@
-//! What becomes of a profile's tree, costs and losses.
+//! A profile's tree, costs and losses after symbolising.
 
 use std::path::{Path, PathBuf};
 
@@ -105,7 +105,7 @@ fn jit_recording(rule: RecursionRule, stacks: &[(&[u64], u64)]) -> Recording {
 }
 
 #[test]
-fn what_was_spent_stays_known_by_address_where_addresses_are_exact() {
+fn costs_stay_known_by_address_where_addresses_are_exact() {
     let stacks: [(&[u64], u64); 4] =
         [(&[0x1001, 0x2001], 2), (&[0x1050, 0x2001], 3), (&[0x1077], 4), (&[0x1001, 0x2004], 1)];
     let mut recording = jit_recording(RecursionRule::Full, &stacks);
@@ -167,7 +167,7 @@ fn the_recursion_rule_folds_functions_that_were_different_addresses() {
 }
 
 #[test]
-fn what_has_no_name_is_counted_in_samples_not_in_other_metrics() {
+fn nameless_code_is_counted_in_samples_not_in_other_metrics() {
     let stacks: [(&[u64], u64); 2] = [(&[0x1001, 0x9001], 2), (&[0x9002, 0x1001], 3)];
     let symbolised = check(
         &jit_recording(RecursionRule::Full, &stacks),
@@ -297,7 +297,7 @@ fn arcs_between_addresses_become_arcs_between_functions() {
     assert_eq!(profile.arcs[0].total_costs, [(time, 70)]);
 }
 
-/// What is reported for one address of a file at `path`.
+/// The report on one address of a file at `path`.
 fn problems(path: &str, build_id: &[u8], options: &Options<'_>) -> Vec<Problem> {
     let mut recording = Recording::new(RecursionRule::Full);
     let module = recording.module(path, ModuleKind::Elf, build_id);

@@ -1,4 +1,4 @@
-// What the keys do. Letters act only outside of inputs and without Ctrl, Alt and Meta.
+// The actions of the keys. Letters act only outside of inputs and without Ctrl, Alt and Meta.
 
 import { analysis, go, helpOpen, menu, route, theProfile, threadsOpen, VIEWS, type Step } from "./state.ts";
 import { centralLine } from "./ui/central.tsx";

@@ -8,7 +8,7 @@ import { busy, prepare, put, route, theProfile, type Version } from "./state.ts"
 import { forgetNames } from "./ui/parts.tsx";
 import { forgetTrees, inOtherVersion } from "./ui/trees.ts";
 
-/** What the server tells. The page is missing where nothing is new. */
+/** The server's answer. The page is missing where nothing is new. */
 interface Told {
   version: number;
   state: "running" | "ended" | "gone" | "failed";
@@ -16,7 +16,7 @@ interface Told {
   page?: { head: Head; data: string; tree: string; rest: string; code: string };
 }
 
-/** What has become of the program; null in a page that follows none. */
+/** The fate of the program; null in a page that follows none. */
 export const live = signal<{ state: Told["state"] | "lost"; problem: string | null } | null>(null);
 
 let version = 0;
@@ -77,7 +77,7 @@ async function show(page: NonNullable<Told["page"]>) {
   profile.addCode(code);
   for (;;) {
     const next = await prepare(profile, page);
-    // What cannot take the place of the other begins anew; the hash says what is shown.
+    // A version that cannot take the place of the other begins anew; the hash says what is shown.
     if (!next) return location.reload();
     const also = await trees(next);
     while (busy.peek() > 0) await passed(20);
@@ -87,7 +87,7 @@ async function show(page: NonNullable<Told["page"]>) {
   }
 }
 
-/** What puts the trees of a version in their places. */
+/** The function that puts the trees of a version in their places. */
 async function trees(next: Version): Promise<() => void> {
   if (!numbersAlike(theProfile(), next.profile)) {
     return () => {

@@ -185,7 +185,7 @@ function followTheme() {
   effect(apply);
 }
 
-/** What tests and benchmarks read out of the page. */
+/** The values that tests and benchmarks read out of the page. */
 function expose() {
   (window as any).treering = {
     ready: () => generation.value > 0 && busy.value === 0 && matching.value === 0,
@@ -207,7 +207,7 @@ function expose() {
   };
 }
 
-/** What is seen until the profile is read: a frame that says how much there is to read. */
+/** The screen until the profile is read: a frame that says how much there is to read. */
 function Reading({ head }: { head: Head }) {
   return (
     <>

@@ -1,4 +1,4 @@
-// Which functions regular expressions match. A worker of its own finds out, which is ended where it does not: some
+// The functions that regular expressions match. A worker of its own finds out, which is ended where it does not: some
 // expressions take for ever on some names.
 
 import { signal } from "@preact/signals";
@@ -40,7 +40,7 @@ function table(profile: Profile): Map<string, Matched> {
   return of;
 }
 
-/** What a regular expression matches, as far as it is known. Who reads it is told when it is. */
+/** The matches of a regular expression, as far as they are known. Readers are told when they are. */
 export function knownMatches(profile: Profile, regex: string): Matched | undefined {
   const found = table(profile).get(regex);
   if (found === undefined) void answers.value;

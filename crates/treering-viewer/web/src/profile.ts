@@ -1,4 +1,4 @@
-// What the page holds of a profile besides its tree.
+// The parts of a profile besides its tree.
 
 import { signal } from "@preact/signals";
 import { type Column, Slabs } from "./model/slabs.ts";
@@ -38,7 +38,7 @@ export interface Run {
   end: string | null;
 }
 
-/** What stands in the page as plain JSON, so that the header is there at once. */
+/** The part that stands in the page as plain JSON, so that the header is there at once. */
 export interface Head {
   title: string;
   version: string;
@@ -64,7 +64,7 @@ export interface Head {
   /** Whether something else counted the calls than what measured the costs: 0 calls are not known then. */
   countsApart: boolean;
   noSource: boolean;
-  /** What stands beside the functions at first: source, or blocks where there is no source. */
+  /** The pane beside the functions at first: source, or blocks where there is no source. */
   tab: "source" | "blocks";
 }
 

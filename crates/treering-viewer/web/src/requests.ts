@@ -1,4 +1,4 @@
-// Which merged trees the panes ask for.
+// The merged trees that the panes ask for.
 
 import type { Request } from "./model/merged.ts";
 

@@ -1,4 +1,4 @@
-// What the page shows. All of it is in the URL's hash, so that a link reproduces the picture.
+// The state of the page. All of it is in the URL's hash, so that a link reproduces the picture.
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { type Analysis, largestFirst, type Side, type ThreadCost } from "./model/analysis.ts";
@@ -72,9 +72,9 @@ export const secondAnalysis = signal<Analysis | null>(null);
 export const busy = signal(0);
 /** Grows whenever the worker's tree changes; merged trees of older ones are stale. */
 export const generation = signal(0);
-/** What the strip tells of: hovered or focused. */
+/** The subject of the strip: hovered or focused. */
 export const hovered = signal<{ fn: number; text: string } | null>(null);
-/** What a reader asked for and did not get. */
+/** A request that failed. */
 export const notice = signal<string | null>(null);
 export const helpOpen = signal(false);
 export const threadsOpen = signal(false);
@@ -220,7 +220,7 @@ function failed(error: Error) {
   loaded.value = true;
 }
 
-/** What was asked while the page was still being read. */
+/** Requests made while the page was still being read. */
 let early: { metric: number; found: Promise<Analysis> } | null = null;
 
 /** Starts the worker and asks it what the first picture will need; it answers as soon as it has read enough. */
@@ -287,7 +287,7 @@ async function analyse(wanted: { metric: number; second: number | null; steps: s
     const found = await (known ?? client.ask<Analysis>({ op: "analyse", metric: wanted.metric }));
     const second = wanted.second === null ? null : await client.ask<Analysis>({ op: "analyse", metric: wanted.second });
     const now = route.peek();
-    // What was asked for since makes this one stale.
+    // A later request makes this one stale.
     if (now.metric !== wanted.metric || JSON.stringify(now.steps) !== wanted.steps) return;
     show(found, second);
   } catch (error) {
@@ -304,7 +304,7 @@ async function lookedUp(of: Profile, steps: Step[]) {
   await Promise.all(regexesOf(steps).map((regex) => findMatches(of, regex)));
 }
 
-/** What a transform cannot do is not done, and said. */
+/** A transform that is not possible is not done, and said. */
 function leaveOut(slow: Step, steps: Step[]) {
   notice.value = `“${visible(slow.target.slice(2))}” takes too long on the names of this profile, so nothing is left out by it; write it without nested repetition`;
   go({ steps: steps.filter((step) => step !== slow) }, true);
@@ -385,7 +385,7 @@ export const matches = computed<Uint8Array | null>(() => {
   unknown.forEach((regex) => void findMatches(profile, regex).catch(failed));
   return unknown.length ? before : (before = maskOf(`q:${text}`));
 });
-/** What matched last: it stays until a regular expression is looked up. */
+/** The last matches: they stay until a regular expression is looked up. */
 let before: Uint8Array | null = null;
 
 /** The run cost that percents are of. */
@@ -394,7 +394,7 @@ export function runCost(metric: number, side: "now" | "base"): number {
   return side === "base" ? known.baseCost : known.runCost;
 }
 
-/** What the whole run measured, before anything was left out. */
+/** The costs of the whole run, before anything was left out. */
 function runMeasure(metric: number, side: "now" | "base"): Measure {
   const known = profile.head.metrics[metric];
   return side === "base"
@@ -408,7 +408,7 @@ export function interval(metric: number, side: "now" | "base", measure: Measure)
   return known.samples === null ? null : intervalOf(measure, runMeasure(metric, side), known.weights);
 }
 
-/** What a node of a merged tree measured. */
+/** The costs of a node of a merged tree. */
 export function nodeMeasure(tree: Merged, which: "self" | "total", node: number, side: "now" | "base" = "now"): Measure {
   const from = side === "base" ? tree.stride : 0;
   const column = (at: number) => (at < tree.stride ? tree[which][from + at][node] : 0);
@@ -418,7 +418,7 @@ export function nodeMeasure(tree: Merged, which: "self" | "total", node: number,
 /** The keys of what an analysis holds of functions and arcs. */
 export type Key = "self" | "total" | "arcTotal" | "fromSelf" | "fromTotal" | "toSelf" | "toTotal";
 
-/** What a function or an arc measured. */
+/** The costs of a function or an arc. */
 export function measureOf(side: Side, key: Key, at: number): Measure {
   return {
     cost: side[key][at], samples: side.samples?.[key][at] ?? 0, squares: side.squares?.[key][at] ?? 0, unseen: side.unseen?.[key][at] ?? 0,
@@ -479,7 +479,7 @@ function foresee(request: Request, metric: number, steps: string) {
   const key = keyOf(request, metric, steps);
   if (foreseen?.key === key) return;
   const tree = client.ask<MergedOf>({ op: "merged", metric, request });
-  // Who asks for it is told of a failure; where nobody does, nothing is lost.
+  // The caller learns of a failure; where there is none, nothing is lost.
   tree.catch(() => {});
   foreseen = { key, tree };
 }
@@ -495,7 +495,7 @@ export function askMerged(request: Request): Promise<MergedOf> {
   return client.ask<MergedOf>({ op: "merged", metric, request });
 }
 
-/** What the stacks with a function of a mask cost together, in the present metric. */
+/** The cost of all stacks with a function of a mask, in the present metric. */
 export function askMatched(mask: Uint8Array): Promise<number> {
   return client.ask<number>({ op: "matched", metric: route.peek().metric, mask });
 }
@@ -504,12 +504,12 @@ export function askLines(fn: number, metric: number) {
   return client?.ask<{ now: LineCall[]; base: LineCall[]; own: OwnLine[] | null }>({ op: "lines", metric, fn });
 }
 
-/** What every thread cost in the present metric, in the whole profile. */
+/** The cost of every thread in the present metric, in the whole profile. */
 export async function askThreads(): Promise<ThreadCost[]> {
   return allVisible(await client.ask<ThreadCost[]>({ op: "threads", metric: route.peek().metric }));
 }
 
-/** Which functions of the program itself led to a function, and what its total is in each. */
+/** The functions of the program itself that led to a function, and its total in each. */
 export function askOwners(fn: number): Promise<{ fn: number; cost: number }[]> {
   const own = Uint8Array.from({ length: profile.functions }, (_, at) => (at > 0 && isOwn(at) ? 1 : 0));
   return client.ask({ op: "owners", metric: route.peek().metric, fn, own });
@@ -530,7 +530,7 @@ export function hasTree(): boolean {
 export interface Version {
   profile: Profile;
   client: Client;
-  /** What of it was worked out. */
+  /** The parts of it that were worked out. */
   key: string;
   found: Analysis;
   second: Analysis | null;
@@ -568,7 +568,7 @@ export function put(version: Version, also: () => void): boolean {
   return true;
 }
 
-/** What is shown, in the numbers of another version: the hash has names. */
+/** The shown state, in the numbers of another version: the hash has names. */
 function routeIn(given: Profile): Route {
   const hash = encode(route.peek());
   return inVersion(given, () => decode(hash));

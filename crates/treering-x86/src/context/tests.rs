@@ -422,7 +422,7 @@ fn every_instruction_but_those_that_look_up_can_be_carried_out() {
 }
 
 #[test]
-fn what_raises_the_stack_is_told_apart() {
+fn instructions_that_raise_the_stack_are_told_apart() {
     let raises = |bytes: &[u8]| {
         let mut block = Vec::new();
         decode(bytes, 0, 1, &mut block);

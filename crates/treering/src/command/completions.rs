@@ -9,7 +9,7 @@ use crate::terminal;
 /// Print the completions for a shell
 #[derive(Debug, clap::Args)]
 pub struct Completions {
-    /// Which shell
+    /// The shell
     shell: clap_complete::Shell,
 }
 

@@ -141,7 +141,7 @@ impl Count {
         let ended = |program: ProgramCounts| {
             totals.add(&program);
             made.add(&program);
-            // What the model counted is summed up from them.
+            // The model's counts are summed up from them.
             programs.extend((!modelled.is_empty()).then_some(program));
         };
         let mut counts = count_each(&command, pass_on_to, ended).map_err(failure)?;
@@ -245,7 +245,7 @@ impl Count {
         }
     }
 
-    /// What of the run is counted, if not all; and what of it was not there.
+    /// The selected part of the run, if not all is counted; and the selected functions that were missing.
     fn partly(&self, selected: &Selected, counts: &Counts, totals: &Totals) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(pid) = self.pid {
@@ -371,7 +371,7 @@ fn expect_full_files() -> io::Result<()> {
     Ok(())
 }
 
-/// What is typed to end a program, or, if it was not started by us, to leave it alone.
+/// The keys that end a program, or, if it was not started by us, leave it alone.
 const INTERRUPTS: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
 
 /// Interrupts from the terminal reach the program itself; its counts are written when it has ended.

@@ -63,14 +63,14 @@ pub struct Export {
     part: Part,
 }
 
-/// What goes with a gmon.out that is written.
+/// The program that belongs to a written gmon.out.
 struct Gmon {
     /// The path of the program.
     path: String,
     dropped: Dropped,
 }
 
-/// What can be written.
+/// The formats that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum To {
     /// A file that can be read again.
@@ -170,7 +170,7 @@ impl Export {
         }
     }
 
-    /// What to keep. What there is to say of it is said, as not all formats have room for it.
+    /// The part to keep. Its notes are printed, as not all formats have room for them.
     fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
         let known = profile.metadata.notes.len();
         let selection = self.part.selection(profile)?;
@@ -324,12 +324,12 @@ impl Export {
             }
             (Writing::Whole { write, .. }, _) => write(&opened.profile, output),
             (Writing::OneMetric { write, .. }, Some(metric)) => write(&opened.profile, metric, output),
-            // What may be refused is written apart.
+            // A format that may refuse the profile is written apart.
             _ => Ok(Dropped::default()),
         }
     }
 
-    /// What a gmon.out can hold of the profile, and the program that gprof needs beside it.
+    /// The part of the profile that a gmon.out can hold, and the program that gprof needs beside it.
     fn gmon(&self, profile: &Profile, metric: Option<MetricId>) -> Result<(gmon::Gmon, Gmon), Failure> {
         let refused = |why: gmon::NotExportable| {
             let failure = Failure::new(format_args!("{}: {why}", self.file.display()));
@@ -401,7 +401,7 @@ impl Export {
     }
 }
 
-/// What the user calls an output.
+/// The user's name for an output.
 fn place(path: &Path) -> Cow<'_, str> {
     if path == Path::new("-") { "standard output".into() } else { path.to_string_lossy() }
 }

@@ -194,7 +194,7 @@ impl Gprof {
     /// Refuses what cannot work.
     fn check_program(&self) -> Result<(), Failure> {
         let Some(program) = self.command.first().and_then(|name| find_program(name)) else { return Ok(()) };
-        // What is no program may be a script that starts one.
+        // A file that is no program may be a script that starts one.
         let Ok(layout) = code_layout(&program, &Options::default()) else { return Ok(()) };
         if layout.is_dynamic {
             return Ok(());

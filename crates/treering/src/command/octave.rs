@@ -87,14 +87,14 @@ pub struct Octave {
     command: Vec<OsString>,
 }
 
-/// What an Octave runs that the script starts.
+/// The command for an Octave that the script starts.
 const WORKER: &str = include_str!("../../../../hooks/octave/inst/worker/PKG_ADD");
 
 /// Files that hold paths, which Octave's texts could not: of the profile, and of the script.
 const WANTED: &str = "wanted";
 const SCRIPT: &str = "script";
 
-/// What is said where the interpreter is refused.
+/// The message for a refused interpreter.
 const KNOWN: &str =
     "Treering knows Octave 7 to 11 on Linux and x86-64, with liboctinterp as a shared library";
 
@@ -188,7 +188,7 @@ impl Octave {
     }
 }
 
-/// What is said in place of a script that is not there.
+/// The message for a script that is not there.
 fn no_script(script: &Path) -> Failure {
     let shown = script.display();
     if script.is_dir() {
@@ -253,7 +253,7 @@ impl Folder {
         [("OCTAVE_PATH", path), ("TREERING_OCTAVE_WORKER", words)]
     }
 
-    /// What Octave runs when it starts: it places the hooks, which then wait for the script or the
+    /// The code that Octave runs when it starts: it places the hooks, which then wait for the script or the
     /// code. Where they are refused Octave ends.
     fn start_file(&self, options: &[Vec<u8>]) -> Vec<u8> {
         let name = |file: &str| quoted(self.path().join(file).as_os_str().as_bytes());

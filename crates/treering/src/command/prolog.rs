@@ -43,7 +43,7 @@ pub struct Prolog {
     #[arg(long)]
     ports: bool,
 
-    /// Whose time is taken
+    /// The time to measure
     #[arg(long, value_enum, value_name = "CLOCK", default_value = "cpu")]
     clock: Clock,
 
@@ -291,7 +291,7 @@ fn written(folder: &Path) -> PathBuf {
     folder.join("profile")
 }
 
-/// What SWI-Prolog loads before the program.
+/// The code that SWI-Prolog loads before the program.
 fn first(folder: &Path) -> PathBuf {
     folder.join("first.pl")
 }
@@ -306,7 +306,7 @@ fn told(folder: &Path) -> PathBuf {
     folder.join("told")
 }
 
-/// What is said in place of a program that is not there.
+/// The message for a program that is not there.
 fn no_program(program: &Path) -> Failure {
     let shown = program.display();
     if program.is_dir() {

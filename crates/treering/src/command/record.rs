@@ -63,7 +63,7 @@ pub struct Record {
     #[arg(long = "fixed-intervals", alias = "fixed")]
     fixed: bool,
 
-    /// What to sample, by perf's names (cycles, page-faults, sched:sched_switch, r01c4 ...);
+    /// Sample these events, by perf's names (cycles, page-faults, sched:sched_switch, r01c4 ...);
     /// several as a list or by several -e
     #[arg(short, long, value_name = "EVENT", value_delimiter = ',')]
     event: Vec<String>,
@@ -127,7 +127,7 @@ impl Record {
         check_target(&self.output, &[], Format::Trg, self.force)?;
         let page = self.view.then(|| beside(&self.output, self.force)).transpose()?;
         let stream = Stream::open(&self.output)?;
-        // What was written there cannot be replaced.
+        // Bytes written there cannot be replaced.
         let only_once = stream.is_some() || self.output == Path::new("-");
         let mut runs: Vec<Profile> = Vec::new();
         let mut finish = Finish::Detached;

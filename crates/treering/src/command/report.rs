@@ -126,7 +126,7 @@ struct View {
     metrics: bool,
 }
 
-// Which part of the profile to show.
+// The part of the profile to show.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Parts of the profile")]
 pub(super) struct Part {
@@ -500,7 +500,7 @@ fn not_one(error: FindError) -> Failure {
 }
 
 impl Part {
-    /// What to keep. A pattern that matches nothing is an error where nothing would be left, else
+    /// The part to keep. A pattern that matches nothing is an error where nothing would be left, else
     /// a note in the profile.
     pub(super) fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
         let mut notes = Vec::new();

@@ -202,7 +202,7 @@ impl Snapshot {
         Self { profile, metric, doing, lately: None, moment }
     }
 
-    /// What changed since another one; nothing if no time has passed.
+    /// The change since another one; nothing if no time has passed.
     fn since(&self, last: &Self) -> Option<Lately> {
         let interval_ns = self.run_ns().checked_sub(last.run_ns()).filter(|&interval| interval > 0)?;
         Some(Lately { change: self.moment.since(&last.moment), interval_ns })
@@ -212,7 +212,7 @@ impl Snapshot {
         self.profile.runs.iter().map(|run| run.duration_ns).sum()
     }
 
-    /// What a program has left.
+    /// The file of a program that has ended.
     fn ended(opened: Opened) -> Self {
         opened.print_warnings();
         let profile = opened.profile;
@@ -227,7 +227,7 @@ impl Snapshot {
         Self::of(profile, doing)
     }
 
-    /// What was seen last of a program that has left nothing.
+    /// The last state of a program that has left no file.
     fn gone(mut self) -> Self {
         self.doing.ended =
             Some("the program has ended and its file is gone; this is what was seen last".to_owned());

@@ -73,7 +73,7 @@ fn an_unknown_option_of_record_is_a_mistake_of_the_command_line() {
 }
 
 #[test]
-fn what_follows_the_program_is_the_programs_with_and_without_two_dashes() {
+fn arguments_after_the_program_are_its_own_with_and_without_two_dashes() {
     let session = Session::new();
     for subcommand in ["record", "count"] {
         for dashes in [&[][..], &["--"]] {

@@ -27,7 +27,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("paths of the tests are UTF-8")
 }
 
-/// What gcov counts of a program, as JSON; nothing if there is no gcov that prints any.
+/// gcov's counts of a program, as JSON; nothing if there is no gcov that prints any.
 fn of_gcov(session: &Session, recipe: &Program) -> Option<Value> {
     let gcov = installed("gcov")?;
     let covered = recipe.variant("gcov", &["--coverage", "-O0"]).build().expect("it compiles");
@@ -266,7 +266,7 @@ fn drcov_has_every_executed_block_of_every_file() {
 }
 
 #[test]
-fn what_ran_is_only_known_of_counted_code() {
+fn coverage_is_known_of_counted_code_only() {
     let session = Session::new();
     std::fs::write(session.path("a.folded"), "main;work 3\n").expect("the folder can be written");
     for format in ["lcov", "gcov-json", "drcov"] {

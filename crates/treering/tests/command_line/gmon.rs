@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::session::Session;
 use crate::skip;
 
-/// What every program has: a loop that takes time.
+/// The program of these tests: a loop that takes time.
 const START: &str = "#include <time.h>\n#include <stdlib.h>\n\
     #define APART __attribute__((noinline, noclone))\n\
     static APART void spin(int n) { for (volatile int i = 0; i < n; i++); }\n";
@@ -86,7 +86,7 @@ fn run(session: &Session, name: &str) {
     assert!(status.expect("the program runs").code().is_some(), "{name}");
 }
 
-/// What GNU gprof prints; nothing if there is none, which is said.
+/// The output of GNU gprof; nothing if there is none, which is said.
 fn gprof(session: &Session, program: &str, file: &str) -> Option<String> {
     let command =
         Command::new("gprof").args(["-b", "-p", "-q", program, file]).current_dir(session.path("")).output();
@@ -98,7 +98,7 @@ fn gprof(session: &Session, program: &str, file: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).expect("names are ASCII"))
 }
 
-/// What a listing says of one function or arc, in seconds as printed.
+/// One function or arc of a listing, in seconds as printed.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Row {
     own: Option<f64>,
@@ -109,7 +109,7 @@ struct Row {
     recursive: u64,
 }
 
-/// What gprof printed.
+/// gprof's output.
 #[derive(Debug, Default)]
 struct Listing {
     /// The flat profile.
@@ -399,7 +399,7 @@ fn the_table_of_prof_has_the_calls_and_seconds_of_gprof() {
 }
 
 #[test]
-fn what_a_file_is_known_to_lose_is_said() {
+fn known_gaps_of_a_file_are_noted() {
     let session = Session::new();
     let threads = "#include <pthread.h>\nstatic void *work(void *p) { spin(1000000); return p; }\n\
         int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); work(0); return pthread_join(t, 0); }\n";

@@ -22,7 +22,7 @@ fn library() {
     });
 }
 
-/// What every program has: functions that stay functions, and calls that no compiler leaves out.
+/// The code of every program: functions that stay functions, and calls that no compiler leaves out.
 const START: &str = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <pthread.h>\n#include <setjmp.h>\n\
     #include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/time.h>\n\
     #include <sys/wait.h>\n#include <unistd.h>\n#define APART __attribute__((noinline, noclone))\n\
@@ -305,7 +305,7 @@ fn programs_linked_statically_have_the_library_in_them() {
 /// Resolvers of functions that have several versions run before threads have their variables, and were compiled with `-pg`
 /// like the rest.
 #[test]
-fn what_runs_too_early_to_be_counted_is_lost_and_said() {
+fn calls_before_the_library_is_loaded_are_lost_and_reported() {
     let source = "__attribute__((target_clones(\"avx2\", \"default\"), noinline)) int cloned(int x) { KEPT; return x + 1; }\n\
         int main(void) { int sum = 0; for (int i = 0; i < 1000; i++) sum += cloned(sum); return sum == 1; }\n";
     for options in [&[][..], &["-static"], &["-static-pie"]] {
@@ -438,7 +438,7 @@ fn no_register_is_changed() {
 }
 
 #[test]
-fn what_was_counted_survives_whatever_ends_the_program() {
+fn counts_survive_every_end_of_the_program() {
     let session = Session::new();
     let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
         int main(int count, char **words) { (void)count; for (int i = 3; i < 1000; i++) close(i);\n\
@@ -530,7 +530,7 @@ fn the_number_of_the_process_stands_for_each_mark_in_the_name() {
     assert!(status.expect("it runs").success());
 }
 
-/// What a killed run left, part of it damaged: the rest is used, and what is missing is named.
+/// The files of a killed run, partly damaged: the rest is used, and missing parts are named.
 #[test]
 fn damaged_files_of_a_killed_run_are_named_and_the_rest_is_used() {
     let session = Session::new();

@@ -139,7 +139,7 @@ fn code_of_32_bits_without_tables_is_read() {
 }
 
 #[test]
-fn what_a_signal_on_its_own_stack_interrupted_is_said_to_be_missing() {
+fn callers_interrupted_by_a_signal_on_its_own_stack_are_reported_missing() {
     let path = build("plain", PLAIN).expect("the compiler is installed");
     let session = Session::new();
     let flat = session.record(&[], &program(&path, &["alternate"]));

@@ -94,7 +94,7 @@ fn hostile(count: usize) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What may be asked for: the program itself maps some 150 MB of it.
+/// The memory that may be asked for: the program itself maps some 150 MB of it.
 const LIMIT_KB: u32 = 700_000;
 
 fn run_limited(session: &Session, arguments: &[&str]) -> Outcome {

@@ -5,7 +5,7 @@ use treering_testing::programs::RECURSION;
 use crate::session::{Session, program};
 
 #[test]
-fn what_was_exported_comes_back_with_the_same_shares() {
+fn an_exported_profile_comes_back_with_the_same_shares() {
     let session = Session::new();
     let before = session.record(&[], &program(&RECURSION.build().expect("the compiler is installed"), &[]));
     for (format, file) in [

@@ -18,7 +18,7 @@ type Arcs = BTreeMap<(String, String), u64>;
 
 const ROUNDS: &str = "200";
 
-/// What `programs/calls.c` does in a round, and 200 times.
+/// The calls of `programs/calls.c` in a round, and 200 times.
 fn expected_calls(rounds: u64) -> Calls {
     // is_even(n) and is_odd(n) call each other n times, n from 0 to 8.
     let evens: u64 = (0..rounds).map(|round| round % 9 / 2 + 1).sum();

@@ -46,7 +46,7 @@ fn costs(profile: &Profile, path: &Path) -> Costs {
     costs
 }
 
-/// What a file of Cachegrind says of functions.
+/// The functions in a file of Cachegrind.
 fn cachegrind_costs(file: &str) -> Costs {
     let (mut costs, mut events, mut function) = (Costs::new(), Vec::new(), String::new());
     for line in file.lines() {
@@ -117,7 +117,7 @@ fn cachegrind_finds_the_same() {
     for function in COMPARED {
         compare(function, &ours[function], &theirs[function]);
     }
-    // What they are compared with is not nothing: every integer of the matrix, and the return.
+    // The comparison is not with 0: every integer of the matrix, and the return.
     let walks = &ours["walk_columns"];
     assert_eq!((walks["Dr"], walks["D1mr"]), (65_537, 65_537), "{walks:?}");
     assert!(ours["branch_by_chance"]["Bcm"] > 20_000 && ours["call_by_chance"]["Bim"] > 10_000);

@@ -98,7 +98,7 @@ fn as_in_octave(name: &str) -> String {
     format!("anonymous@{}", file.rsplit('/').next().unwrap_or(file))
 }
 
-/// What differs: in Octave, and in Treering.
+/// The differences: in Octave, and in Treering.
 fn differences<K: Ord + Clone>(octave: &BTreeMap<K, i64>, treering: &BTreeMap<K, i64>) -> Vec<(K, i64, i64)> {
     let keys: std::collections::BTreeSet<&K> = octave.keys().chain(treering.keys()).collect();
     let of = |calls: &BTreeMap<K, i64>, key: &K| calls.get(key).copied().unwrap_or(0);
@@ -281,7 +281,7 @@ fn memory_that_is_still_held_is_told_in_flat_profiles_too() {
     for line in text.lines() {
         let bytes: Vec<f64> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
         let [live, peak, left] = bytes[..] else { panic!("{text}") };
-        // What is left are functions that were read from files.
+        // The others are functions that were read from files.
         assert!((1.6e6..1.602e6).contains(&(live - left)), "two of three matrices are held: {text}");
         assert!((2.3e6..2.5e6).contains(&peak), "three were: {text}");
         assert!(left < 2e5, "what was freed later is taken off: {text}");
@@ -366,7 +366,7 @@ fn a_caller_with_quadratic_calls_is_told_from_one_with_linear_calls() {
 }
 
 #[test]
-fn what_was_recorded_survives_the_death_of_octave() {
+fn a_recording_survives_the_death_of_octave() {
     let Some(folder) = octave("killed") else { return };
     std::fs::write(folder.join("crash.m"), "for i = 1:9\n  sin (i);\nend\nkill (getpid (), 9);\n")
         .expect("written");
@@ -511,7 +511,7 @@ fn statistics_of_arcs_are_those_of_the_report() {
             match theirs[key].as_f64() {
                 Some(ns) => {
                     let ours: f64 = ours.parse().unwrap_or_else(|_| panic!("{key} of {line}"));
-                    // What a tick takes is known better with time, by less than this.
+                    // The length of a tick is known better with time, by less than this.
                     assert!((ours - ns).abs() <= 1.5 + 2e-3 * ns, "{key}: {ours} and {ns} of {line}");
                 }
                 None => assert_eq!(ours, "NaN", "{key} of {line}"),
@@ -556,7 +556,7 @@ fn the_top_level_has_what_no_function_took() {
 }
 
 #[test]
-fn what_is_printed_is_chosen_by_words() {
+fn the_printed_part_is_chosen_by_words() {
     let Some(folder) = octave("words") else { return };
     let text = evaluate(
         &folder,
@@ -613,7 +613,7 @@ fn what_is_printed_is_chosen_by_words() {
 }
 
 #[test]
-fn what_cannot_be_run_is_explained() {
+fn a_script_that_cannot_run_is_explained() {
     let Some(folder) = octave("missing") else { return };
     std::fs::write(folder.join("a.m"), "x = 1;\n").expect("written");
     let missing = run(&folder, TREERING, &["octave", "--octave", "no-such-octave", "a.m"]);

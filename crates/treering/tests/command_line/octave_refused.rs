@@ -158,7 +158,7 @@ fn interpreter(folder: &Path) -> PathBuf {
     PathBuf::from(line.split_whitespace().last().expect("the interpreter is a library of its own"))
 }
 
-/// What Octave says on a doctored library, to `on` with some options; and how many words of it
+/// Octave's answer with a doctored library, to `on` with some options; and how many words of it
 /// lead into ours then.
 fn on_doctored(folder: &Path, options: &[&str], doctor: impl FnOnce(&mut Library)) -> (String, usize) {
     std::fs::write(folder.join("test_script.m"), SCRIPT).expect("written");
@@ -237,7 +237,7 @@ fn an_octave_with_other_virtual_functions_is_refused() {
 }
 
 #[test]
-fn what_only_an_option_needs_is_missed_only_with_it() {
+fn a_symbol_that_one_option_needs_is_missed_only_with_it() {
     let Some(folder) = octave("refused_option") else { return };
     let doctor = |library: &mut Library| library.bind(STATEMENT);
     refused(&folder, &["-lines"], &format!("{STATEMENT} is not called through any slot"), doctor);

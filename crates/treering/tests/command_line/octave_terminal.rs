@@ -14,7 +14,7 @@ struct Terminal {
     child: Child,
     keyboard: ChildStdin,
     screen: Arc<Mutex<String>>,
-    /// What was on the screen when it was looked at last.
+    /// The screen at the last look.
     seen: usize,
 }
 
@@ -40,7 +40,7 @@ impl Terminal {
             }
         });
         let mut terminal = Self { child, keyboard, screen, seen: 0 };
-        // What is typed is shown too, so the prompt must not be in it.
+        // Typed text is shown too, so the prompt must not be in it.
         let (start, end) = PROMPT.split_at(2);
         terminal.keys(&format!("PS1 (['{start}' '{end}']); PS2 (''); PAGER ('cat');\n"));
         terminal.wait_for(PROMPT);

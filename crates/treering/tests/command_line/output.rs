@@ -43,7 +43,7 @@ fn a_file_that_is_read_is_not_replaced_whatever_it_is_called() {
 }
 
 #[test]
-fn what_is_no_profile_of_ours_is_replaced_only_if_forced() {
+fn foreign_files_are_replaced_only_if_forced() {
     let session = session();
     for arguments in [
         &["export", "--to", "folded", "a.trg", "-o", "notes"][..],
@@ -57,7 +57,7 @@ fn what_is_no_profile_of_ours_is_replaced_only_if_forced() {
         assert_eq!(std::fs::read(session.path("notes")).expect("it is still there"), b"mine");
         session.output(&[arguments, &["--force"]].concat());
         assert_ne!(std::fs::read(session.path("notes")).expect("it is still there"), b"mine");
-        // What we wrote may be written again, and so may what is empty.
+        // Our own file may be written again, and so may an empty one.
         session.output(arguments);
         std::fs::write(session.path("notes"), "").expect("the directory can be written");
         session.output(arguments);

@@ -11,7 +11,7 @@ use treering_testing::programs::{KNOWN_SHARES, RECURSION, installed};
 use crate::session::{Session, program, words};
 use crate::skip;
 
-/// What no reader of pictures may take for its own language.
+/// Text that no reader of pictures may take for its own language.
 const HOSTILE: &str = r#"</text><script>alert(1)</script> "]] -- evil & &lt \N \l {x|y} %s"#;
 
 fn with_stacks(stacks: &str) -> Session {

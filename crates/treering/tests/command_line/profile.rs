@@ -1,4 +1,4 @@
-//! What tests ask of a flat profile in JSON.
+//! A flat profile in JSON, as tests read it.
 
 use serde_json::Value;
 
@@ -30,7 +30,7 @@ impl Flat {
         self.0["run"]["samples"].as_u64().expect("a sampled profile tells its samples")
     }
 
-    /// What was lost or unresolved, as a number of samples.
+    /// Lost and unresolved samples.
     pub(crate) fn loss(&self, name: &str) -> u64 {
         self.0["run"]["losses"][name]
             .as_u64()

@@ -313,7 +313,7 @@ fn time_of_the_systems_profiler_is_all_of_the_processor_time() {
     let cpu = profile.find_metric("cpu").expect("the metric is there");
     let time = profile.run_cost(cpu);
     assert_eq!(Some(time), profile.runs[0].cpu_ns);
-    // What is around it is the writing of the file.
+    // The text around it is that of the file.
     assert!(time <= around && around - time < around / 5, "{time} of {around}");
     let samples = profile.find_metric("samples").expect("the metric is there");
     assert_eq!(profile.run_cost(samples), profile.metadata.losses.samples);

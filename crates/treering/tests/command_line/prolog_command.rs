@@ -132,7 +132,7 @@ fn scripts_run_their_main_once() {
 }
 
 #[test]
-fn what_is_not_there_is_said_with_a_hint() {
+fn missing_files_are_named_with_a_hint() {
     let Some(prolog) = Prolog::new("missing") else { return };
     for (arguments, message) in [
         (&["nosuch.pl"][..], "error: there is no file nosuch.pl\nhint: name the file to load"),

@@ -88,7 +88,7 @@ fn a_goal_that_halts_leaves_what_was_recorded() {
 #[test]
 fn without_the_library_the_wall_clock_is_sampled_and_that_is_said() {
     let Some(prolog) = Prolog::new("kernel_missing") else { return };
-    // What is only informational is left out with -q.
+    // Informational messages are left out with -q.
     let mut command = prolog
         .command(&format!("{START}:- set_prolog_flag(verbose, normal), timed(boxes:even(10), 'a.trg').\n"));
     let output = command.env_remove("TREERING_PROLOG_LIBRARY").output().expect("swipl runs");

@@ -51,7 +51,7 @@ fn engines_rest_and_go_on() {
     assert_eq!(of["item/1"], [1, 3, 2, 0, 0, 0]);
     assert_eq!([of["inner/1"], of["after/0"]], [[3, 3, 0, 0, 0, 0]; 2]);
     assert_eq!([of["take/1"], of["local/0"]], [[4, 4, 0, 0, 0, 0]; 2]);
-    // What runs in an engine stands below what made it go on, and never below what ran in it.
+    // Calls in an engine stand below what made it go on, and never below what ran in it.
     let names = |node| &whole.strings[whole.functions.entries()[whole.tree.function(node).index()].name];
     for node in whole.tree.nodes() {
         let mut above = whole.tree.path(node).skip(1);
@@ -67,7 +67,7 @@ fn engines_rest_and_go_on() {
 }
 
 #[test]
-fn what_a_goal_ends_in_is_passed_on() {
+fn the_end_of_a_goal_is_passed_on() {
     let Some(prolog) = Prolog::new("ends") else { return };
     let printed = prolog.run(&format!(
         "{START}

@@ -10,7 +10,7 @@ use treering_testing::programs::{
 use crate::session::{Outcome, Session, program, words};
 use crate::skip;
 
-/// What `known_shares` spends where.
+/// The shares of `known_shares`.
 const SHARES: [(&str, f64); 4] =
     [("ten_percent", 0.1), ("twenty_percent", 0.2), ("thirty_percent", 0.3), ("forty_percent", 0.4)];
 
@@ -351,7 +351,7 @@ fn c_plus_plus_rust_and_cpython_stacks_reach_main() {
         all.extend(workload.arguments);
         let flat = session.record(&["-F", "2000"], &all);
         let reached = flat.total_share(main);
-        // What the dynamic loader does before `main` is part of the run.
+        // The work of the dynamic loader before `main` is part of the run.
         assert!(reached > 0.93, "{}: {reached:.3} of the cost is below {main}", workload.name);
         let cut = flat.loss("truncated_stacks") as f64 / flat.samples() as f64;
         assert!(cut < 0.02, "{}: {cut:.3} of the stacks are cut short", workload.name);
@@ -419,7 +419,7 @@ fn the_module_that_costs_most_without_names_is_said_with_what_would_help() {
     let told = told.unwrap_or_else(|| panic!("{}", outcome.stderr));
     assert!(told.contains("/stripped without names"), "{told}");
     let id = told.split("debuginfod-find debuginfo ").nth(1).and_then(|rest| rest.split(',').next());
-    // What a client of debuginfod fetched is used; the link in the binary leads nowhere.
+    // A file that a client of debuginfod fetched is used; the link in the binary leads nowhere.
     let fetched = session.path("fetched");
     let folder = fetched.join(id.unwrap_or_else(|| panic!("no build-id in {told}")));
     std::fs::create_dir_all(&folder).expect("it can be made");

@@ -151,7 +151,7 @@ fn session_with(profile: &Profile) -> Session {
     session
 }
 
-/// What a program whose calls were timed leaves behind, with a point of its memory.
+/// The profile of a program whose calls were timed, with a point of its memory.
 fn timed() -> Profile {
     let text = "0 enter main\n 1000 enter work\n 5000 leave\n 5500 enter work\n 9500 leave\n 20000 leave";
     let mut profile = treering_testing::timed_trace_with(RecursionRule::Full, text);

@@ -1,4 +1,4 @@
-//! What `perf` finds in the same program lies within our intervals.
+//! The costs that `perf` finds in the same program lie within our intervals.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -34,7 +34,7 @@ fn perf_shares(session: &Session, words: &[OsString]) -> Result<HashMap<String, 
     Ok(found.into_iter().map(|(name, shares)| (name, middle(shares))).collect())
 }
 
-/// What `perf script` tells of a run.
+/// A run as `perf script` prints it.
 ///
 /// Inlined frames are left out of the comparison by recording without them.
 fn perf_shares_at(

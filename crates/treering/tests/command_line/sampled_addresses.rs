@@ -113,7 +113,7 @@ fn threads_have_histograms_of_their_own() {
 }
 
 #[test]
-fn what_is_inlined_is_part_of_the_code_that_holds_it() {
+fn inlined_code_is_part_of_the_function_that_holds_it() {
     let session = Session::new();
     let path = INLINES.build().expect("the compiler is installed");
     let flat = session.record(&["-F", "2000"], &program(&path, &[]));
@@ -134,7 +134,7 @@ fn what_is_inlined_is_part_of_the_code_that_holds_it() {
     assert!(bins(&apart).iter().all(|bin| !of_inner.contains(&address(bin, "address"))));
 }
 
-/// What gprof prints by source line: of each line of a file, its seconds.
+/// The seconds of each line of a file, as gprof prints them by source line.
 fn gprof_lines(session: &Session, program: &Path, file: &str) -> Option<BTreeMap<u64, f64>> {
     let gprof = installed("gprof")?;
     let output = Command::new(gprof)

@@ -15,7 +15,7 @@ pub(crate) struct Session {
     directory: PathBuf,
 }
 
-/// What a run of `treering` did.
+/// The outcome of a run of `treering`.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) status: ExitStatus,

@@ -111,7 +111,7 @@ fn time_without_a_sample_is_printed() {
 }
 
 #[test]
-fn what_is_known_of_weights_is_no_metric_to_choose_and_survives_merging() {
+fn weights_are_no_metric_to_choose_and_survive_merging() {
     let session = Session::new();
     let (_, one) = record(&session, &[], "thread", "60", "1000");
     let merged = session.path("merged.trg").to_string_lossy().into_owned();

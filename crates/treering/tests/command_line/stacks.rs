@@ -32,7 +32,7 @@ fn the_chain_of_frame_pointers_continues_where_the_copy_ends() {
 #[test]
 fn a_leaf_without_a_frame_does_not_hide_its_callers_where_the_copy_ends() {
     let session = Session::new();
-    // What compilers make of the option: a function that calls none sets up no frame, so that
+    // Compilers obey the option so: a function that calls none sets up no frame, so that
     // only the unwind tables know its caller.
     let recipe = DEEP_STACK.variant("frame-pointers-but-in-leaves", &["-fno-omit-frame-pointer"]);
     let flat = session.record(&[], &program(&build(recipe), &["frame"]));

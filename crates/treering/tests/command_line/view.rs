@@ -133,7 +133,7 @@ fn only_source_code_is_copied_into_a_page() {
     assert!(!texts_of(&session, "page.html").contains("the text of"));
 }
 
-/// What the part of a page that holds source text has, inflated.
+/// The inflated source text of a page.
 fn texts_of(session: &Session, page: &str) -> String {
     let page = std::fs::read_to_string(session.path(page)).expect("the page was written");
     let pieces = page.split("data-piece=\"code\"").skip(1);

@@ -229,7 +229,7 @@ fn news_are_told_once_to_each_version() {
 }
 
 #[test]
-fn what_cannot_be_followed_is_said() {
+fn a_profile_that_cannot_be_followed_is_refused() {
     let session = Session::new();
     std::fs::write(session.path("a.folded"), "main 5\n").expect("the folder can be written");
     session.output(&["import", "a.folded", "-o", "done.trg"]);

@@ -175,7 +175,7 @@ fn a_file_that_was_removed_can_be_watched_as_before() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_said_with_a_hint() {
+fn a_program_that_cannot_be_watched_is_refused_with_a_hint() {
     let session = Session::new();
     let own = std::process::id().to_string();
     let said = session.run(&["watch", &own]);

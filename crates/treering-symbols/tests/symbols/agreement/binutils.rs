@@ -1,4 +1,4 @@
-//! What binutils says of addresses.
+//! Addresses as binutils resolve them.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -29,7 +29,7 @@ impl Frame {
     }
 }
 
-/// What we find out about a program.
+/// Our names for a program.
 pub(crate) struct Resolved {
     /// For each address its frames, innermost first.
     pub(crate) frames: Vec<Vec<Frame>>,
@@ -94,7 +94,7 @@ pub(crate) fn unresolved(profile: &Profile) -> u64 {
     profile.tree.nodes().filter(unresolved).map(|node| profile.tree.self_cost(MetricId::new(0), node)).sum()
 }
 
-/// Which frames another tool may name after the symbol table rather than the debug information.
+/// The frames that another tool may name after the symbol table rather than the debug information.
 /// Only frames without a linkage name, and parts of functions such as `main.cold`, come to differ
 /// by that.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What is found out about addresses agrees with what binutils' `addr2line` says of them, for
+//! The names of addresses agree with those of binutils' `addr2line`, for
 //! programs in C, C++ and Rust, however their debug information is stored.
 //!
 //! Needs gcc, g++ and binutils; variants whose tools are missing are skipped and say so.
@@ -91,7 +91,7 @@ fn rust_with_the_new_mangling_agrees() {
 }
 
 #[test]
-fn what_clang_makes_agrees() {
+fn programs_of_clang_agree() {
     if missing(&["clang++", "llvm-addr2line", "nm"]) {
         return;
     }

@@ -1,4 +1,4 @@
-// What the page knows of functions and arcs under the present transforms.
+// Functions and arcs under the present transforms.
 
 import type { Column } from "./slabs.ts";
 import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally } from "./walk.ts";
@@ -24,7 +24,7 @@ export interface Side {
   fromTotal: Float64Array;
   toSelf: Float64Array;
   toTotal: Float64Array;
-  /** What the shown part costs together. */
+  /** The cost of the shown part together. */
   shown: number;
 }
 
@@ -70,7 +70,7 @@ export interface MetricInfo {
   unseen: number | null;
 }
 
-/** What is the same in every metric, until the transforms change. */
+/** The values that are the same in every metric, until the transforms change. */
 interface Structure {
   arcs: Arcs;
   places: Places;
@@ -231,7 +231,7 @@ export class Model {
     return callees(this.tree, own, stride, this.#functions, request, sums, request.fold ? undefined : this.#known().links);
   }
 
-  /** What the outermost functions of a mask cost with all below them: every stack that one is on, once. */
+  /** The cost of a mask's outermost functions with all below them: every stack that one is on, once. */
   matched(metric: number, mask: Uint8Array): number {
     const { tree } = this;
     const sums = this.#sumsOf(metric, "now");
@@ -249,7 +249,7 @@ export class Model {
     return sum;
   }
 
-  /** What every thread cost in the whole profile, in its order. */
+  /** The cost of every thread in the whole profile, in its order. */
   threadCosts(metric: number): ThreadCost[] {
     const { tree, threads, costs } = this.#recorded;
     const sums = new Float64Array(threads.length);

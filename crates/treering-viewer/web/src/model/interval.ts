@@ -22,7 +22,7 @@ function clamp(value: number, low: number, high: number): number {
   return Math.min(Math.max(value, low), high);
 }
 
-/** What an interval needs of a cost. */
+/** The numbers of a cost that an interval needs. */
 export interface Measure {
   cost: number;
   samples: number;

@@ -1,4 +1,4 @@
-// Which calls the lines of a function made.
+// The calls that the lines of a function made.
 
 import { type LineCosts, NONE, type Tree } from "./tree.ts";
 import type { Transformed } from "./transform.ts";
@@ -42,7 +42,7 @@ export function lineCalls(tree: Tree, sums: ArrayLike<number>, fn: number): Line
   return [...known.values()].sort((a, b) => b.total - a.total || a.callee - b.callee);
 }
 
-/** What a line of a function passed itself, in the new runs and in those of the base. */
+/** The cost that a line of a function passed itself, in the new runs and in those of the base. */
 export interface OwnLine {
   line: number;
   now: number;

@@ -41,7 +41,7 @@ export interface MergedOf extends Merged {
   metric: number;
 }
 
-/** What to build. */
+/** The tree to build. */
 export interface Request {
   /** Only what is below (or above) this function; null for the whole program. */
   focus: number | null;
@@ -73,7 +73,7 @@ export function links(tree: Tree): Links {
   return { first, next };
 }
 
-/** What a merged tree is made of: by node, its own costs and those of its subtree, its calls, and marks. */
+/** The columns of a merged tree: by node, its own costs and those of its subtree, its calls, and marks. */
 interface Source {
   own: Columns;
   sums: Columns;
@@ -201,11 +201,11 @@ function sumsOf(tree: Tree, columns: Columns): Columns {
   });
 }
 
-/** Which children get a node: along the path one each, below its end those that are large enough. */
+/** The children that get a node: along the path one each, below its end those that are large enough. */
 class Way {
   #path: number[];
   #least: number;
-  /** What is large enough; not known before the end of the path. */
+  /** The least cost that is large enough; not known before the end of the path. */
   #limit: number | null = null;
 
   constructor(request: Request) {
@@ -263,7 +263,7 @@ class Growing {
     return this.#depth[at];
   }
 
-  /** What a node costs: in a difference the larger of both sides. */
+  /** The cost of a node: in a difference the larger of both sides. */
   size(at: number): number {
     const [cost, base] = sides(this.#total, this.#stride);
     return base === null ? cost[at] : Math.max(cost[at], base[at]);

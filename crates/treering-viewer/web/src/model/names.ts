@@ -120,13 +120,13 @@ function hashOutside(full: string): number {
   return hash >>> 0;
 }
 
-/** What is longer fits nowhere, and would take long to measure. */
+/** Longer names fit nowhere, and would take long to measure. */
 const LONGEST = 2000;
 
 /** How wide a text is, in any unit. */
 export type Measure = (text: string) => number;
 
-/** What of a name fits, in the order of the design: arguments, leading qualifiers, the middle of the last part. */
+/** The part of a name that fits, in the order of the design: arguments, leading qualifiers, the middle of the last part. */
 export function fit(name: Name, width: number, measure: Measure): Name {
   const fits = (candidate: Name) => {
     const text = candidate.qualifier + candidate.last + candidate.tail;

@@ -1,4 +1,4 @@
-// What of the call graph is drawn: the current function, what is near it, and the way from the root.
+// The drawn part of the call graph: the current function, what is near it, and the way from the root.
 
 import type { Analysis } from "./analysis.ts";
 

@@ -6,7 +6,7 @@ export type Unit = "nanoseconds" | "bytes" | "count";
 export interface Scale {
   divisor: number;
   digits: number;
-  /** What the head says behind the column's name. */
+  /** The text behind the column's name in the head. */
   suffix: string;
 }
 

@@ -1,4 +1,4 @@
-// What the search box means: text without arguments, /regex/, module:, file:, self>1, total>5.
+// The language of the search box: text without arguments, /regex/, module:, file:, self>1, total>5.
 
 export interface Searchable {
   /** The name as it is shown, without arguments. */

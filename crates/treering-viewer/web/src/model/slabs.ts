@@ -77,7 +77,7 @@ export class Inflater {
     const stream = new DecompressionStream("gzip");
     this.#writer = stream.writable.getWriter();
     this.whole = new Response(stream.readable).arrayBuffer();
-    // Who asks for it is told.
+    // The caller learns of the failure.
     this.whole.catch(() => {});
   }
 

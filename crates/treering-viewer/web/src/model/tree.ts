@@ -27,7 +27,7 @@ export interface Tree {
   roots: Uint32Array;
 }
 
-/** What a thread is part of. */
+/** The process and run of a thread. */
 export interface Thread {
   name: string;
   tid: number;

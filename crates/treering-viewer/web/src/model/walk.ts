@@ -66,7 +66,7 @@ function foldedCalls(tree: Tree, functions: number): Float64Array {
   return folded;
 }
 
-/** What functions and arcs cost in one column. */
+/** The costs of functions and arcs in one column. */
 export interface Tally {
   /** By function. */
   self: Float64Array;
@@ -188,7 +188,7 @@ export function tally(tree: Tree, arcs: Arcs, places: Places, own: ArrayLike<num
       toTotal[arc] += sum;
       if (outer) fromTotal[arc] += sum;
     }
-    // What lies below is now below an activation further in, no longer below the one around it.
+    // The nodes below are now below an activation further in, no longer below the one around it.
     if (!outer) toTotal[around[node]] -= sum;
     const cost = own[node];
     if (cost === 0) continue;

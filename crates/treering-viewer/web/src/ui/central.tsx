@@ -26,7 +26,7 @@ export interface LineRow {
   baseSelf: number;
   baseTotal: number;
   calls: number;
-  /** What the total measured, in both runs. */
+  /** The total in both runs. */
   now: Measure;
   base: Measure;
   /** Its calls are counted already, further out. */

@@ -129,7 +129,7 @@ function linesOf(fn: number): SourceLine[] {
   return [...lines.values()];
 }
 
-/** What lines cost under transforms; null where the page does not know it. */
+/** The costs of lines under transforms; null where the page does not know it. */
 function followed(): OwnLine[] | null {
   return calls.value?.rows.own ?? null;
 }
@@ -237,7 +237,7 @@ function SourceTab() {
   );
 }
 
-/** What a function passed and called at lines that are not known, so that all rows add up to its total; nothing where there is none. */
+/** The cost that a function passed and called at lines that are not known, so that all rows add up to its total; nothing where there is none. */
 function withoutLine(fn: number, lines: SourceLine[]): SourceLine | null {
   const found = analysis.value;
   if (!found || (route.value.steps.length && !followed())) return null;
@@ -277,7 +277,7 @@ function rowsOfFile(lines: SourceLine[], sources: { first: number; lines: string
       last = number;
     }
   }
-  // What has no text in the page is still a row with its numbers.
+  // A line without text in the page is still a row with its numbers.
   const rest = [...known.values()].map((line): Shown => ({ kind: "row", at: line.line, line, text: "" }));
   if (!rest.length) return outdent(rows);
   return outdent([...rows, ...rest].sort((a, b) => ("at" in a ? a.at : 0) - ("at" in b ? b.at : 0)));

@@ -1,6 +1,6 @@
 // Columns that give way to names: a name says more than a picture of a number, or than a number that is told elsewhere as well.
 
-/** What a column takes of a row, with the gap beside it; those of the lowest rank go first, those without one stay. */
+/** The width that a column takes of a row, with the gap beside it; those of the lowest rank go first, those without one stay. */
 export interface Yielding {
   width: number;
   rank: number | null;

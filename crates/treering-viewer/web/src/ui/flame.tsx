@@ -19,7 +19,7 @@ import { NoTree, NothingToDraw } from "./reasons.tsx";
 
 const ROW = 20;
 
-/** What a canvas shows of a tree: `zoom` fills the width, from `left` to `right` of it when magnified. */
+/** The part of a tree that a canvas shows: `zoom` fills the width, from `left` to `right` of it when magnified. */
 interface Window {
   left: number;
   right: number;

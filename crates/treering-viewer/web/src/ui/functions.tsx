@@ -85,7 +85,7 @@ const categoryCosts = computed<number[]>(() => {
   return costs;
 });
 
-/** What the table needs of the state; it stays the same while others change. */
+/** The part of the state that the table needs; it stays the same while others change. */
 const wanted = computed(() => {
   const { sort, ascending, category, change, normalised } = route.value;
   return JSON.stringify({ sort, ascending, category, change, normalised });
@@ -168,7 +168,7 @@ interface FunctionColumn extends Yielding {
 const GAP = 7;
 const PADDING = 26;
 
-/** What a screen reader says of a function's row. */
+/** The text of a function's row for screen readers. */
 function rowLabel(fn: number): string {
   return `${theProfile().fullName(fn) || "outside of every function"}, ${functionSentence(fn)}`;
 }

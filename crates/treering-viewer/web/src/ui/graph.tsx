@@ -52,7 +52,7 @@ function sizeOf(fn: number): number {
   return 11 + 3 * Math.sqrt(found.now.total[fn] / (runCost(found.metric, "now") || 1));
 }
 
-/** What the calls of an arc cost; in a difference the functions say what changed. */
+/** The cost of an arc's calls; in a difference the functions say what changed. */
 function arcLabel(cost: number): string {
   const found = analysis.peek()!;
   return found.base ? "" : percent(cost / (runCost(found.metric, "now") || 1));
@@ -159,7 +159,7 @@ export function GraphPane() {
   );
 }
 
-/** What fills and lines mean. */
+/** The meaning of fills and lines. */
 function Legend({ difference, back }: { difference: boolean; back: boolean }) {
   const colours = palette();
   const steps = ["0", "0.5", "1.5", "3", "6", "10"];

@@ -26,7 +26,7 @@ function sum(head: Head, read: (run: Head["runs"][number]) => number | null): nu
   return head.runs.length ? all : null;
 }
 
-/** What losses are called, the worst first: in the header, and where it is opened. */
+/** The names of losses, the worst first: in the header, and where it is opened. */
 const LOSSES: Record<string, [words: string, label: string]> = {
   lost_samples: ["samples lost", "Lost samples"], truncated_stacks: ["stacks cut short", "Cut stacks"],
   unresolved_samples: ["samples unresolved", "Unresolved samples"], dropped_events: ["events dropped", "Dropped events"],
@@ -37,7 +37,7 @@ const LOSSES: Record<string, [words: string, label: string]> = {
 };
 const SAMPLING = new Set(["lost_samples", "truncated_stacks", "unresolved_samples"]);
 
-/** What was lost, as words, and whether anything was; `short` leaves out all but the worst. */
+/** The losses, as words, and whether there are any; `short` leaves out all but the worst. */
 function losses(head: Head, short: boolean): { text: string; any: boolean } {
   const { losses } = head;
   const share = (key: string) => {
@@ -117,7 +117,7 @@ function Lost({ head }: { head: Head }) {
   return <span class={any ? "lost badge warn" : "lost"} title={losses(head, false).text}>{text}</span>;
 }
 
-/** What must be known besides losses; the report words more of it than the profile holds. */
+/** The notes besides losses; the report words more of it than the profile holds. */
 function notes(head: Head): string[] {
   return [...new Set([...head.facts.filter(([label]) => label === "note").map(([, text]) => text), ...head.notes])];
 }

@@ -169,7 +169,7 @@ export function Choice<T extends string>({ value, options, onChoose, small, labe
   );
 }
 
-/** What stands in a pane that has nothing to show: what is missing, why, and the command that gets it. */
+/** The text of a pane that has nothing to show: the missing part, the reason, and the command that gets it. */
 export function Empty({ what, why, command, children }: { what: string; why?: ComponentChildren; command?: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -234,7 +234,7 @@ export function Rows({ count, height, current, render, onKey, label, head, role 
   );
 }
 
-/** What a click or Enter on a function does, everywhere. */
+/** The action of a click or Enter on a function, everywhere. */
 export function selecting(fn: number) {
   return { onClick: () => select(fn) };
 }

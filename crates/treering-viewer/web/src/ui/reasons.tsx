@@ -55,7 +55,7 @@ function ClearSearch() {
   return <button type="button" class="link" onClick={() => go({ q: "" })}>clear the search</button>;
 }
 
-/** What stands in the place of trees where a profile has no stacks. */
+/** The text in the place of trees where a profile has no stacks. */
 export function NoTree() {
   const { head } = theProfile();
   const why = head.shape === "flat"
@@ -70,7 +70,7 @@ export function NothingToDraw() {
   return <NoCost what="Nothing to draw" />;
 }
 
-/** What kinds of functions have no lines, however they are built. */
+/** The kinds of functions that have no lines, however they are built. */
 const WITHOUT_LINES: Record<string, string> = {
   kernel: "It is the kernel’s: its source lines are not in what is installed.",
   jit: "It was made while the program ran, and what made it told no lines.",

@@ -77,7 +77,7 @@ function Search() {
   );
 }
 
-/** What a transform is called in its breadcrumb. */
+/** The name of a transform in its breadcrumb. */
 function stepName(step: Step): string {
   const text = visible(step.target.slice(2), "\t");
   const target = step.target.startsWith("m:") ? text.slice(text.lastIndexOf("/") + 1) : text.split("\t")[0];

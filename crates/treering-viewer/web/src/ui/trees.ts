@@ -52,7 +52,7 @@ export function loadedTree(request: Request): Signal<MergedOf | null> {
   return entry.tree;
 }
 
-/** Which metric and transforms a tree is of. */
+/** The metric and transforms of a tree. */
 function stamp(): string {
   return `${route.value.metric} ${JSON.stringify(route.value.steps)}`;
 }

@@ -10,7 +10,7 @@ use treering_translator::model::{CacheShape, Geometry, ModelOptions};
 
 use crate::failure::{Context as _, Failure};
 
-// What to model, and in which form.
+// The options of the model.
 #[derive(Debug, clap::Args)]
 pub struct Model {
     /// Model caches, branch prediction, or both, and count misses
@@ -41,7 +41,7 @@ enum Part {
     Branch,
 }
 
-/// What is modelled, with what is not known of this processor.
+/// The model, with the properties of this processor that are not known.
 #[derive(Debug, Default)]
 pub struct Modelled {
     pub options: ModelOptions,
@@ -50,7 +50,7 @@ pub struct Modelled {
 }
 
 impl Model {
-    /// What the options say, completed by what the system tells of its processor.
+    /// The options, completed by the system's description of its processor.
     pub fn modelled(&self) -> Result<Modelled, Failure> {
         let branches = self.model.contains(&Part::Branch);
         if !self.model.contains(&Part::Cache) {
@@ -173,7 +173,7 @@ impl Modelled {
         notes.into_iter().for_each(|note| profile.metadata.note(note));
     }
 
-    /// What makes the model's numbers doubtful.
+    /// Reasons to doubt the model's numbers.
     fn doubts(&self, counts: &Counts) -> Vec<&'static str> {
         let mut doubts = Vec::new();
         if self.is_empty() {

@@ -1,9 +1,9 @@
-//! What a count comes to in a few numbers.
+//! The sums of a count.
 
 use treering_report::{grouped, plural};
 use treering_translator::{ContextNode, ProgramCounts};
 
-/// What was counted of all programs.
+/// The sums over all programs.
 #[derive(Default)]
 pub struct Totals {
     instructions: u64,

@@ -1,4 +1,4 @@
-//! Which code of a counted program was executed, for tools that show coverage.
+//! The executed code of a counted program, for tools that show coverage.
 
 use std::path::Path;
 

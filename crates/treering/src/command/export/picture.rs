@@ -10,7 +10,7 @@ use super::To;
 use crate::command::report::percent;
 use crate::failure::Failure;
 
-// What a user may choose of a picture.
+// The options of a picture.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Pictures (--to svg and dot)")]
 pub(super) struct PictureOptions {

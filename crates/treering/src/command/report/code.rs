@@ -29,7 +29,7 @@ impl Report {
     }
 
     fn blocks_of(&self, profile: &Profile, wanted: &str, style: &Style) -> Result<String, Failure> {
-        // Which may get another metric for this.
+        // The profile may get another metric for this.
         let mut with_metric = profile.clone();
         let metric = self.metric(&mut with_metric)?;
         let function = self.function(&with_metric, &Basis::of(&with_metric, metric), wanted);

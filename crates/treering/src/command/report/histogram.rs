@@ -10,7 +10,7 @@ use super::Report;
 use crate::failure::Failure;
 use crate::gmon;
 
-/// What a bin has if nothing is said: as the C library samples.
+/// The default size of a bin, as the C library samples.
 const GRANULARITY: u64 = 4;
 
 impl Report {
@@ -122,7 +122,7 @@ impl Report {
     }
 }
 
-/// What a metric's costs are in.
+/// The unit of a metric's costs.
 fn unit_of(profile: &Profile, metric: MetricId) -> String {
     let metric = &profile.metrics[metric.index()];
     match metric.unit {

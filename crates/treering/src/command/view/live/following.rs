@@ -1,4 +1,4 @@
-//! What is seen of a program, as versions of a page.
+//! The visible state of a program, as versions of a page.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ pub(super) struct Following {
     pause: Duration,
 }
 
-/// What has become of the program.
+/// The fate of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Running,
@@ -93,7 +93,7 @@ impl Following {
         self.last.live_html(self.version, interval)
     }
 
-    /// What there is after a version, as the page reads it.
+    /// The next version, as the page reads it.
     pub(super) fn news(&mut self, after: u64) -> String {
         self.look();
         let state = match self.state {

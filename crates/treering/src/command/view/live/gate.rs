@@ -12,7 +12,7 @@ pub(super) struct Gate {
     token: String,
 }
 
-/// What browsers are told with each answer: to keep nothing, to let no other page in, to show it in no other page.
+/// The headers of each answer: browsers are to keep nothing, to let no other page in, to show it in no other page.
 pub(super) const HEADERS: &[(&str, &str)] = &[
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
@@ -83,10 +83,10 @@ impl Gate {
     }
 }
 
-/// What is asked for.
+/// The request.
 enum Wanted {
     Page,
-    /// What is new after a version.
+    /// The changes after a version.
     News(u64),
 }
 
