@@ -2,17 +2,17 @@
 
 use treering_profile::{FunctionId, Profile};
 
-use crate::apart::Apart;
 use crate::arc::{Arc, ArcSource, Calls};
 use crate::basis::Basis;
 use crate::contexts::{Contexts, TreeArcs};
+use crate::counted_calls::Apart;
 use crate::cycle::{Cycle, cycle_index, cycles};
-use crate::doubt::Doubt;
 use crate::flat_totals::{TotalSource, bound_totals, measure_totals};
 use crate::identity::Identity;
 use crate::interval::Interval;
 use crate::measure::Measure;
 use crate::propagate;
+use crate::reliability::Doubt;
 use crate::walk::{Tally, walk};
 
 /// How cycles are presented.

@@ -23,7 +23,6 @@
 #![forbid(unsafe_code)]
 
 mod address_histogram;
-mod apart;
 mod apportion;
 mod arc;
 mod arc_selection;
@@ -36,10 +35,10 @@ mod call_tree;
 mod category;
 mod contexts;
 mod correct;
+mod counted_calls;
 mod coverage;
 mod cycle;
 mod detail;
-mod doubt;
 mod exact_cost;
 mod find;
 mod flat;
@@ -51,12 +50,13 @@ mod interval;
 mod join;
 mod line_table;
 mod measure;
-mod moment;
 mod owner;
 mod point_series;
 mod propagate;
+mod reliability;
 mod run_spread;
 mod selection;
+mod snapshot;
 mod walk;
 
 pub use address_histogram::{AddressBin, AddressHistogram, Sampled};
@@ -75,7 +75,6 @@ pub use coverage::{
 };
 pub use cycle::Cycle;
 pub use detail::{Detail, Details, SizeBucket};
-pub use doubt::Doubt;
 pub use exact_cost::ExactCost;
 pub use find::{FindError, find_function};
 pub use flat::{FlatRow, SortKey, flat, sort_functions};
@@ -87,9 +86,10 @@ pub use interval::{Interval, student, wilson};
 pub use join::{Joined, NotJoinable, Unmatched, join};
 pub use line_table::{LineCall, LineRow, LineTable};
 pub use measure::{Measure, add_calls_metric, default_metric, samples_metric};
-pub use moment::{Change, Moment, Passed};
 pub use owner::{OwnerCost, process_costs, thread_costs};
 pub use point_series::{PointSeries, Series, value_at};
 pub use propagate::{ExcessiveArcs, limit_arcs};
+pub use reliability::Doubt;
 pub use run_spread::{FunctionSpread, RunSpread};
 pub use selection::{FunctionSet, NoTree, Selection};
+pub use snapshot::{Change, Moment, Passed};

@@ -12,11 +12,11 @@ use treering_profile::{FunctionId, MetricId, Profile};
 use crate::arc::{Arc, ArcSource, Calls, Part};
 use crate::basis::Basis;
 use crate::cycle::{Cycle, cycle_index};
-use crate::doubt::Doubt;
 use crate::flat_totals::TotalSource;
 use crate::graph::{CallGraph, CycleCost, FunctionCost, Presentation};
 use crate::identity::Identity;
 use crate::measure::{Columns, Measure};
+use crate::reliability::Doubt;
 
 /// The graph of an arc-only profile.
 pub(crate) fn graph(profile: &Profile, basis: &Basis) -> CallGraph {

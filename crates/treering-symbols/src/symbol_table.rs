@@ -8,8 +8,8 @@ use object::{
 
 use crate::contents::Contents;
 use crate::go_table::GoTable;
-use crate::nearby::Nearby;
 use crate::object_file::Object;
+use crate::wanted_pages::Nearby;
 
 /// The functions in `.symtab` and `.dynsym` of a binary and its debug files.
 ///

@@ -14,9 +14,9 @@ use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
 
 use crate::binaries::Here;
+use crate::count_folder::{hint_for_missing, open_kept};
 use crate::failure::{Context as _, Failure};
 use crate::gmon::{self, Refused};
-use crate::kept::{hint_for_missing, open_kept};
 use crate::live::{self, Fate};
 use crate::naming::{Reachable, Wanted, add_lines, add_lines_to_all, name_functions, needs_names};
 use crate::perf_data;

@@ -22,10 +22,10 @@ use treering_translator::{
 
 use crate::arguments::seconds;
 use crate::cache;
+use crate::count_folder::{kept_beside, read_kept};
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::hint::against_no_counts;
-use crate::kept::{kept_beside, read_kept};
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{cannot_write, check_target, create_new, write_whole};
 use crate::page::beside;

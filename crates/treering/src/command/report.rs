@@ -1,8 +1,8 @@
 //! `treering report`.
 
 mod code;
-mod heeded;
 mod histogram;
+mod ignored_options;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -12,8 +12,8 @@ use treering_report::{Doing, Lately, Options, Style, call_graph_text, tree_text,
 
 use crate::arguments::seconds;
 use crate::failure::{Failure, Outcome};
-use crate::known_names::KnownNames;
 use crate::live;
+use crate::name_cache::KnownNames;
 use crate::open::Opened;
 use crate::screen::Screen;
 use crate::terminal;

@@ -9,7 +9,7 @@ use treering_profile::Profile;
 use treering_viewer::Page;
 
 use crate::failure::Failure;
-use crate::known_names::KnownNames;
+use crate::name_cache::KnownNames;
 use crate::page::{Wishes, make};
 use crate::watched::{Sight, Watched};
 

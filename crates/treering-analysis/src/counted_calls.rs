@@ -10,10 +10,10 @@ use treering_profile::{FunctionId, MetricId, Profile};
 
 use crate::arc::{Arc, ArcSource, Calls, Part};
 use crate::basis::Basis;
-use crate::doubt::Doubt;
 use crate::graph::FunctionCost;
 use crate::identity::Identity;
 use crate::measure::Measure;
+use crate::reliability::Doubt;
 
 /// Caller, if there is one, and callee.
 type Ends = (Option<FunctionId>, FunctionId);
