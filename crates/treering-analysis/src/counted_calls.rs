@@ -13,13 +13,13 @@ use crate::basis::Basis;
 use crate::graph::FunctionCost;
 use crate::identity::Identity;
 use crate::measure::Measure;
-use crate::reliability::Doubt;
+use crate::reliability::Reliability;
 
 /// Caller, if there is one, and callee.
 type Ends = (Option<FunctionId>, FunctionId);
 
 /// The calls that were counted apart from the tree.
-pub(crate) struct Apart {
+pub(crate) struct CountedCalls {
     arcs: HashMap<Ends, u64>,
     /// Functions that were called elsewhere as well, an unknown number of times.
     partly: HashSet<FunctionId>,
@@ -27,7 +27,7 @@ pub(crate) struct Apart {
     no_stacks: bool,
 }
 
-impl Apart {
+impl CountedCalls {
     /// Nothing where calls were not counted apart.
     pub(crate) fn of(profile: &Profile, identity: &Identity, metric: MetricId) -> Option<Self> {
         let no_stacks = profile.has_no_stacks_of(metric);
@@ -100,7 +100,7 @@ fn without_samples(function: FunctionId, calls: Option<Calls>, basis: &Basis) ->
         total_interval: basis.interval(nothing),
         cycle: None,
         self_by_run: Vec::new(),
-        doubt: Doubt::default(),
+        reliability: Reliability::default(),
     }
 }
 

@@ -5,14 +5,14 @@ use treering_profile::{FunctionId, Profile};
 use crate::arc::{Arc, ArcSource, Calls};
 use crate::basis::Basis;
 use crate::contexts::{Contexts, TreeArcs};
-use crate::counted_calls::Apart;
+use crate::counted_calls::CountedCalls;
 use crate::cycle::{Cycle, cycle_index, cycles};
 use crate::flat_totals::{TotalSource, bound_totals, measure_totals};
 use crate::identity::Identity;
 use crate::interval::Interval;
 use crate::measure::Measure;
 use crate::propagate;
-use crate::reliability::Doubt;
+use crate::reliability::Reliability;
 use crate::walk::{Tally, walk};
 
 /// How cycles are presented.
@@ -47,8 +47,8 @@ pub struct FunctionCost {
     /// The self costs by run, when there are enough of them to tell how much they differ.
     pub self_by_run: Vec<u64>,
     /// How far the self cost can be trusted where calls were timed; see
-    /// [`CallGraph::with_doubts`].
-    pub doubt: Doubt,
+    /// [`CallGraph::with_reliability`].
+    pub reliability: Reliability,
 }
 
 /// The cost of a cycle as a whole.
@@ -157,10 +157,10 @@ fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> Call
     let contexts = Contexts::of(profile, &identity);
     let tree_arcs = TreeArcs::of(&profile.tree, &contexts);
     let functions = identity.table_len();
-    let apart = Apart::of(profile, &identity, basis.metric);
-    let cycles = match &apart {
-        Some(apart) => {
-            let ends: Vec<_> = tree_arcs.ends.iter().copied().chain(apart.ends()).collect();
+    let counted = CountedCalls::of(profile, &identity, basis.metric);
+    let cycles = match &counted {
+        Some(counted) => {
+            let ends: Vec<_> = tree_arcs.ends.iter().copied().chain(counted.ends()).collect();
             cycles(functions, &ends)
         }
         None => cycles(functions, &tree_arcs.ends),
@@ -189,9 +189,9 @@ fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> Call
     let mut function_costs: Vec<_> = function_costs.collect();
     let mut costs = cycle_costs(cycles, &tally, &tree_arcs, &cycle_of);
     let mut arcs = arcs(&tally, &tree_arcs);
-    let counts_apart = apart.is_some() || beside_samples;
-    if let Some(apart) = apart {
-        apart.join(basis, &mut function_costs, &mut arcs);
+    let counts_apart = counted.is_some() || beside_samples;
+    if let Some(counted) = counted {
+        counted.join(basis, &mut function_costs, &mut arcs);
         for cost in &mut function_costs {
             cost.cycle = cycle_of[cost.function.index()];
         }
@@ -286,7 +286,7 @@ fn function_cost(basis: &Basis, tally: &Tally, at: usize) -> FunctionCost {
         total_interval: basis.interval_of_runs(total_cost, total_by_run.as_deref()),
         cycle: None,
         self_by_run: self_by_run.unwrap_or_default(),
-        doubt: Doubt::default(),
+        reliability: Reliability::default(),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::flat_totals::TotalSource;
 use crate::graph::{CallGraph, CycleCost, FunctionCost, Presentation};
 use crate::identity::Identity;
 use crate::measure::{Columns, Measure};
-use crate::reliability::Doubt;
+use crate::reliability::Reliability;
 
 /// The graph of an arc-only profile.
 pub(crate) fn graph(profile: &Profile, basis: &Basis) -> CallGraph {
@@ -234,7 +234,7 @@ impl Propagation {
             total_interval: None,
             cycle,
             self_by_run: Vec::new(),
-            doubt: Doubt::default(),
+            reliability: Reliability::default(),
         }
     }
 

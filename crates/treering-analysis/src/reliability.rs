@@ -8,7 +8,7 @@ use crate::identity::Identity;
 
 /// How far the self cost of a function can be trusted where calls were timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Doubt {
+pub struct Reliability {
     /// How far the true self cost may be from the corrected one, in the unit of the metric. The
     /// sum over the function's nodes, as all of them err the same way. Nothing where nothing was
     /// corrected.
@@ -26,27 +26,27 @@ const RESOLVED_FROM: f64 = 5.0;
 impl CallGraph {
     /// Says of every function how far its self cost can be trusted. `part` is what the graph was
     /// made of.
-    pub fn with_doubts(mut self, part: &Corrected<'_>) -> Self {
+    pub fn with_reliability(mut self, part: &Corrected<'_>) -> Self {
         let profile = &*part.profile;
         if profile.activations.is_none() && part.metric.is_none() || profile.is_arcs_only() {
             return self;
         }
         let corrected = part.metric == Some(self.basis.metric);
         let identity = Identity::of(profile);
-        let mut doubts = vec![Doubt::default(); profile.functions.len()];
+        let mut of_functions = vec![Reliability::default(); profile.functions.len()];
         for node in profile.tree.nodes() {
-            let doubt = &mut doubts[identity.representative(profile.tree.function(node)).index()];
-            doubt.estimated |= is_estimated(profile, node);
+            let known = &mut of_functions[identity.representative(profile.tree.function(node)).index()];
+            known.estimated |= is_estimated(profile, node);
             let uncertainty = part.uncertainty.get(node.index()).filter(|_| corrected);
             let Some(uncertainty) = uncertainty else { continue };
-            doubt.uncertainty = Some(doubt.uncertainty.unwrap_or(0).saturating_add(*uncertainty));
+            known.uncertainty = Some(known.uncertainty.unwrap_or(0).saturating_add(*uncertainty));
         }
         let least = self.basis.correction.map_or(0.0, |correction| resolved_from(&correction.bias));
         for cost in &mut self.functions {
             let calls = cost.calls.map_or(0, |calls| calls.all);
             let each = cost.self_cost.cost as f64 / calls.max(1) as f64;
-            cost.doubt = doubts[cost.function.index()];
-            cost.doubt.unresolved = calls > 0 && each < least;
+            cost.reliability = of_functions[cost.function.index()];
+            cost.reliability.unresolved = calls > 0 && each < least;
         }
         self
     }
@@ -60,7 +60,7 @@ fn resolved_from(bias: &CallBias) -> f64 {
 
 impl Corrected<'_> {
     /// Whether the self cost of a node cannot be told from the cost of measuring; see
-    /// [`Doubt::unresolved`].
+    /// [`Reliability::unresolved`].
     pub fn is_unresolved(&self, node: NodeId) -> bool {
         let (Some(metric), Some(bias)) = (self.metric, self.profile.metadata.call_bias) else { return false };
         let calls = self.profile.tree.calls(node);

@@ -1,16 +1,16 @@
-//! The change between two moments of a program that runs.
+//! The change between two times of a program that runs.
 
 use hashbrown::HashMap;
 use treering_profile::{FunctionId, Profile};
 
 use crate::graph::CallGraph;
 
-/// Self costs and calls of all functions up to a moment.
+/// Self costs and calls of all functions up to a time.
 ///
 /// Functions are known by what they are called, since another reading of a growing profile may
 /// number them in another way.
 #[derive(Clone, Debug, Default)]
-pub struct Moment {
+pub struct Snapshot {
     functions: HashMap<Key, Passed>,
 }
 
@@ -23,7 +23,7 @@ pub struct Passed {
     pub calls: u64,
 }
 
-/// The cost between two moments.
+/// The cost between two times.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
     functions: HashMap<Key, Passed>,
@@ -49,21 +49,21 @@ impl Key {
     }
 }
 
-impl Moment {
+impl Snapshot {
     /// The cost up to now; `profile` is the one that `graph` was made of.
     pub fn of(profile: &Profile, graph: &CallGraph) -> Self {
-        let mut moment = Self::default();
+        let mut snapshot = Self::default();
         for cost in &graph.functions {
-            let passed = moment.functions.entry(Key::of(profile, cost.function)).or_default();
+            let passed = snapshot.functions.entry(Key::of(profile, cost.function)).or_default();
             passed.add(Passed {
                 self_cost: cost.self_cost.cost,
                 calls: cost.calls.map_or(0, |calls| calls.all),
             });
         }
-        moment
+        snapshot
     }
 
-    /// The cost since an earlier moment. A cost that became less, as a corrected cost may by a
+    /// The cost since an earlier time. A cost that became less, as a corrected cost may by a
     /// little, did not change.
     pub fn since(&self, before: &Self) -> Change {
         let mut change = Change::default();
@@ -79,7 +79,7 @@ impl Moment {
 }
 
 impl Change {
-    /// The cost spent in a function; `profile` is that of the later moment.
+    /// The cost spent in a function; `profile` is that of the later time.
     pub fn function(&self, profile: &Profile, function: FunctionId) -> Passed {
         self.functions.get(&Key::of(profile, function)).copied().unwrap_or_default()
     }
@@ -139,8 +139,8 @@ mod tests {
            10 leave main
         ";
         let (second, second_graph) = at(later);
-        let before = Moment::of(&first, &first_graph);
-        let change = Moment::of(&second, &second_graph).since(&before);
+        let before = Snapshot::of(&first, &first_graph);
+        let change = Snapshot::of(&second, &second_graph).since(&before);
         assert_eq!(passed(&change, &second, "old"), Passed { self_cost: 3, calls: 1 });
         assert_eq!(passed(&change, &second, "new"), Passed { self_cost: 1, calls: 1 });
         assert_eq!(passed(&change, &second, "main"), Passed { self_cost: 2, calls: 0 });
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn nothing_has_changed_since_now() {
         let (profile, graph) = at("0 enter main\n 4 leave main");
-        let now = Moment::of(&profile, &graph);
+        let now = Snapshot::of(&profile, &graph);
         let change = now.since(&now);
         assert_eq!(change.all, Passed::default());
         assert_eq!(change.share(Passed::default()), 0.0);

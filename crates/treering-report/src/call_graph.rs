@@ -395,7 +395,7 @@ impl<'a> Listing<'a> {
         let share = self.graph.basis.share(subject.part().total.cost);
         let (called, name) = match subject {
             Subject::Function(cost) => {
-                let unresolved = if cost.doubt.unresolved { " (time unresolved)" } else { "" };
+                let unresolved = if cost.reliability.unresolved { " (time unresolved)" } else { "" };
                 (
                     cost.calls.map_or(String::new(), own_calls),
                     format!("{}{unresolved}", self.name(cost.function)),

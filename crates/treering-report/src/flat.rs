@@ -181,7 +181,7 @@ impl<'a> Listing<'a> {
 
     /// In samples, of which there are none, this is blank.
     fn uncertainty(&self, row: &FlatRow) -> String {
-        let uncertainty = row.cost.doubt.uncertainty.filter(|_| self.amount == Amount::Natural);
+        let uncertainty = row.cost.reliability.uncertainty.filter(|_| self.amount == Amount::Natural);
         uncertainty.map_or(String::new(), |cost| self.scale.text(Measure::new(cost, 0)))
     }
 
@@ -215,9 +215,9 @@ impl<'a> Listing<'a> {
         if let Some(cycle) = row.cost.cycle {
             name += &format!(" <cycle {}>", cycle + 1);
         }
-        if row.cost.doubt.unresolved {
+        if row.cost.reliability.unresolved {
             name += " (time unresolved)";
-        } else if row.cost.doubt.estimated {
+        } else if row.cost.reliability.estimated {
             name += " (estimated)";
         }
         name
@@ -286,19 +286,19 @@ impl<'a> Listing<'a> {
 impl Listing<'_> {
     /// The notes on marks and on the correction.
     fn doubts(&self) -> Vec<&'static str> {
-        let any = |holds: fn(&treering_analysis::Doubt) -> bool| {
-            self.graph.functions.iter().any(|cost| holds(&cost.doubt))
+        let any = |holds: fn(&treering_analysis::Reliability) -> bool| {
+            self.graph.functions.iter().any(|cost| holds(&cost.reliability))
         };
         let mut lines = Vec::new();
         if self.corrected() {
             lines.push("the cost of measuring is subtracted; ±: how far the true self cost may be from it");
         }
-        if any(|doubt| doubt.unresolved) {
+        if any(|known| known.unresolved) {
             lines.push(
                 "(time unresolved): calls are exact, but a call is too short to be told from measuring it",
             );
         }
-        if any(|doubt| doubt.estimated && !doubt.unresolved) {
+        if any(|known| known.estimated && !known.unresolved) {
             lines.push("(estimated): calls are exact, but only one of several was timed");
         }
         lines

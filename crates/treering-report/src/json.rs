@@ -301,9 +301,9 @@ fn function<'a>(
         total_low,
         total_high,
         cycle: cost.cycle.map(|cycle| cycle + 1),
-        self_uncertainty: cost.doubt.uncertainty,
-        unresolved: cost.doubt.unresolved,
-        estimated: cost.doubt.estimated,
+        self_uncertainty: cost.reliability.uncertainty,
+        unresolved: cost.reliability.unresolved,
+        estimated: cost.reliability.estimated,
         detail: DetailObject::of(details, details.function(cost.function)),
         exact: exact_of_function(exact, cost.function),
     }

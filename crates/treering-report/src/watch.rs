@@ -114,7 +114,7 @@ pub fn watch_text(
     let rows = flat(profile, graph, SortKey::SelfCost);
     let shown = rows.len().min(limit.unwrap_or(rows.len()));
     for row in &rows[..shown] {
-        let doubt = if row.cost.doubt.unresolved { " (time unresolved)" } else { "" };
+        let doubt = if row.cost.reliability.unresolved { " (time unresolved)" } else { "" };
         let name = format!("{}{doubt}", labels.with_module(row.cost.function));
         table.row(listing.cells(row.cost), name, graph.basis.share(row.cost.self_cost.cost));
     }
@@ -166,7 +166,7 @@ impl Listing<'_> {
 
 #[cfg(test)]
 mod tests {
-    use treering_analysis::{Moment, Presentation};
+    use treering_analysis::{Presentation, Snapshot};
 
     use super::*;
 
@@ -189,7 +189,7 @@ mod tests {
     fn the_last_interval_stands_beside_the_total() {
         let (first, second) = (treering_testing::trace(FIRST), treering_testing::trace(SECOND));
         let (before, now) = (graph(&first), graph(&second));
-        let change = Moment::of(&second, &now).since(&Moment::of(&first, &before));
+        let change = Snapshot::of(&second, &now).since(&Snapshot::of(&first, &before));
         let lately = Lately { change, interval_ns: 500_000_000 };
         let text = watch_text(&second, &now, Some(&lately), &Style::default(), None);
         expect_test::expect![[r#"

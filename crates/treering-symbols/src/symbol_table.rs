@@ -9,7 +9,7 @@ use object::{
 use crate::contents::Contents;
 use crate::go_table::GoTable;
 use crate::object_file::Object;
-use crate::wanted_pages::Nearby;
+use crate::wanted_pages::WantedPages;
 
 /// The functions in `.symtab` and `.dynsym` of a binary and its debug files.
 ///
@@ -60,11 +60,11 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
 
     /// The same for certain addresses only: symbols that make no difference to them are left out.
     pub(crate) fn around(objects: Vec<&'o Object<'a>>, addresses: impl Iterator<Item = u64> + Clone) -> Self {
-        Self::read(objects, Nearby::new(addresses))
+        Self::read(objects, WantedPages::new(addresses))
     }
 
-    fn read(objects: Vec<&'o Object<'a>>, nearby: Option<Nearby>) -> Self {
-        let mut found = Found::new(nearby);
+    fn read(objects: Vec<&'o Object<'a>>, wanted: Option<WantedPages>) -> Self {
+        let mut found = Found::new(wanted);
         for (at, object) in objects.iter().enumerate().take(usize::from(u8::MAX)) {
             let sections = code_sections(object);
             match object {
@@ -146,16 +146,16 @@ fn preference(obscurity: u8, name: &str) -> (u8, usize, usize, String) {
 struct Found {
     symbols: Vec<Symbol>,
     count: usize,
-    nearby: Option<Nearby>,
+    wanted: Option<WantedPages>,
     /// For each page that is asked for, the last symbol with a size before it that reaches none: labels before that
     /// do not reach the page either.
     before: Vec<Option<Symbol>>,
 }
 
 impl Found {
-    fn new(nearby: Option<Nearby>) -> Self {
-        let pages = nearby.as_ref().map_or(0, Nearby::count);
-        Self { symbols: Vec::new(), count: 0, nearby, before: vec![None; pages] }
+    fn new(wanted: Option<WantedPages>) -> Self {
+        let pages = wanted.as_ref().map_or(0, WantedPages::count);
+        Self { symbols: Vec::new(), count: 0, wanted, before: vec![None; pages] }
     }
 
     /// Adds the functions of a file, by its number; `code`: which sections are code.
@@ -190,11 +190,11 @@ impl Found {
 
     fn place(&mut self, symbol: Symbol) {
         self.count += 1;
-        let Some(nearby) = &self.nearby else { return self.symbols.push(symbol) };
-        if symbol.size == 0 || nearby.touches(&(symbol.start..symbol.start.saturating_add(symbol.size))) {
+        let Some(wanted) = &self.wanted else { return self.symbols.push(symbol) };
+        if symbol.size == 0 || wanted.touches(&(symbol.start..symbol.start.saturating_add(symbol.size))) {
             return self.symbols.push(symbol);
         }
-        if let Some(last) = self.before.get_mut(nearby.page_from(symbol.start))
+        if let Some(last) = self.before.get_mut(wanted.page_from(symbol.start))
             && last.is_none_or(|last| last.start <= symbol.start)
         {
             *last = Some(symbol);

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// The pages of code with wanted addresses, to tell symbols that matter from the many that do not.
-pub(crate) struct Nearby {
+pub(crate) struct WantedPages {
     /// The number of the first page.
     first: u64,
     /// For each page from there on, which of those that are asked for is the next, from itself on.
@@ -17,7 +17,7 @@ const PAGE: u64 = 4096;
 /// A binary with more pages than that is told nothing of: everything matters.
 const MOST_PAGES: u64 = 1 << 22;
 
-impl Nearby {
+impl WantedPages {
     /// The pages with these addresses; nothing if they lie too far apart to be worth it.
     pub(crate) fn new(addresses: impl Iterator<Item = u64> + Clone) -> Option<Self> {
         let (first, last) = (addresses.clone().min()? / PAGE, addresses.clone().max()? / PAGE);
@@ -60,17 +60,17 @@ mod tests {
     #[test]
     fn pages_are_told_apart() {
         let asked = [0x5123, 0x5000, 0x8fff];
-        let nearby = Nearby::new(asked.into_iter()).unwrap();
-        assert_eq!(nearby.count(), 2);
-        let found = [0, 0x5fff, 0x6000, 0x8fff, 0x9000, u64::MAX].map(|address| nearby.page_from(address));
+        let wanted = WantedPages::new(asked.into_iter()).unwrap();
+        assert_eq!(wanted.count(), 2);
+        let found = [0, 0x5fff, 0x6000, 0x8fff, 0x9000, u64::MAX].map(|address| wanted.page_from(address));
         assert_eq!(found, [0, 0, 1, 1, 2, 2]);
         let touched = [0x4000..0x5000, 0x4fff..0x5001, 0x6000..0x8000, 0x7000..0x8001, 0x9000..u64::MAX];
-        assert_eq!(touched.map(|range| nearby.touches(&range)), [false, true, false, true, false]);
+        assert_eq!(touched.map(|range| wanted.touches(&range)), [false, true, false, true, false]);
     }
 
     #[test]
     fn pages_too_far_apart_are_not_listed() {
-        assert!(Nearby::new([0, u64::MAX].into_iter()).is_none());
-        assert!(Nearby::new(std::iter::empty()).is_none());
+        assert!(WantedPages::new([0, u64::MAX].into_iter()).is_none());
+        assert!(WantedPages::new(std::iter::empty()).is_none());
     }
 }

@@ -268,14 +268,14 @@ fn intervals(view: &View<'_>, metric: MetricId, functions: &Functions, columns: 
 /// told from what measuring cost.
 fn doubts(view: &View<'_>, functions: &Functions, columns: &mut Columns) -> (Value, Value) {
     let Some(metric) = view.part.metric else { return (Value::Null, Value::Null) };
-    let graph =
-        CallGraph::of(view.profile(), &view.basis(metric), Presentation::Contexts).with_doubts(view.part);
+    let graph = CallGraph::of(view.profile(), &view.basis(metric), Presentation::Contexts)
+        .with_reliability(view.part);
     let mut uncertainty = vec![0_u64; functions.len()];
     let mut unresolved = vec![0_u64; functions.len()];
     for cost in &graph.functions {
         let Some(number) = functions.known(cost.function) else { continue };
-        uncertainty[number as usize] += cost.doubt.uncertainty.unwrap_or(0);
-        unresolved[number as usize] |= u64::from(cost.doubt.unresolved);
+        uncertainty[number as usize] += cost.reliability.uncertainty.unwrap_or(0);
+        unresolved[number as usize] |= u64::from(cost.reliability.unresolved);
     }
     (columns.add(&uncertainty), columns.add(&unresolved))
 }

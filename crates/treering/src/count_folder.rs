@@ -10,7 +10,7 @@ use crate::open::Opened;
 use crate::stream::is_stream;
 
 /// The directory beside an output file; none beside standard output and what is no regular file.
-pub fn kept_beside(output: &Path) -> Option<PathBuf> {
+pub fn count_folder_of(output: &Path) -> Option<PathBuf> {
     let is_regular = std::fs::metadata(output).map_or(true, |known| known.is_file()) && !is_stream(output);
     let mut path = output.as_os_str().to_owned();
     path.push(".counting");
@@ -18,13 +18,13 @@ pub fn kept_beside(output: &Path) -> Option<PathBuf> {
 }
 
 /// How to read such a directory.
-pub fn read_kept(directory: &Path) -> String {
+pub fn report_command(directory: &Path) -> String {
     format!("treering report {}", directory.display())
 }
 
 /// Opens such a directory as a profile; the names of its functions are to be found. Nothing if it is
 /// none.
-pub fn open_kept(path: &Path) -> Option<Result<Opened, Failure>> {
+pub fn open_count_folder(path: &Path) -> Option<Result<Opened, Failure>> {
     is_kept(path).then(|| {
         let salvaged = salvage(path).context(format_args!("cannot read {}", path.display()))?;
         let state = match salvaged.running {
@@ -41,6 +41,6 @@ pub fn open_kept(path: &Path) -> Option<Result<Opened, Failure>> {
 
 /// The hint for a missing profile whose counts lie in files beside it.
 pub fn hint_for_missing(path: &Path) -> Option<String> {
-    let kept = kept_beside(path).filter(|kept| is_kept(kept))?;
-    Some(format!("counting goes on, or was cut short; to see the counts: {}", read_kept(&kept)))
+    let kept = count_folder_of(path).filter(|kept| is_kept(kept))?;
+    Some(format!("counting goes on, or was cut short; to see the counts: {}", report_command(&kept)))
 }

@@ -11,7 +11,7 @@ use crate::naming::{Reachable, Wanted, name_functions};
 
 /// Names of functions that are addresses.
 #[derive(Debug, Default)]
-pub struct KnownNames {
+pub struct NameCache {
     by_place: HashMap<Place, Named>,
 }
 
@@ -28,7 +28,7 @@ struct Named {
     kind: FunctionKind,
 }
 
-impl KnownNames {
+impl NameCache {
     /// Names the functions of a profile whose calls were counted at their addresses. Their indexes
     /// stay as they are.
     pub fn name(&mut self, profile: &mut Profile) {
@@ -131,7 +131,7 @@ mod tests {
             let node = profile.add_stack(thread, &[Frame::new(function)], None, &[]);
             profile.tree.add_calls(node, 1, 0);
         }
-        let mut names = KnownNames::default();
+        let mut names = NameCache::default();
         for _ in 0..2 {
             let mut named = profile.clone();
             names.name(&mut named);

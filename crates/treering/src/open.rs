@@ -14,7 +14,7 @@ use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
 
 use crate::binaries::Here;
-use crate::count_folder::{hint_for_missing, open_kept};
+use crate::count_folder::{hint_for_missing, open_count_folder};
 use crate::failure::{Context as _, Failure};
 use crate::gmon::{self, Refused};
 use crate::live::{self, Fate};
@@ -153,7 +153,7 @@ fn open_without_lines(
     program: Option<&Path>,
 ) -> Result<Opened, Failure> {
     let reading = Working::on(format!("reading {}", name(path)));
-    let mut opened = match open_kept(path) {
+    let mut opened = match open_count_folder(path) {
         Some(kept) => kept?,
         None => open_file(path, format, program)?,
     };

@@ -121,11 +121,11 @@ proptest! {
                 prop_assert!(cost <= before || inside < 0.0 && rule != RecursionRule::Flat);
             }
             let basis = corrected.basis(TIME);
-            let graph = CallGraph::of(profile, &basis, Presentation::Contexts).with_doubts(&corrected);
+            let graph = CallGraph::of(profile, &basis, Presentation::Contexts).with_reliability(&corrected);
             for cost in &graph.functions {
                 prop_assert!(cost.self_cost <= cost.total_cost && cost.total_cost.cost <= basis.run.cost);
             }
-            let told: u64 = graph.functions.iter().filter_map(|cost| cost.doubt.uncertainty).sum();
+            let told: u64 = graph.functions.iter().filter_map(|cost| cost.reliability.uncertainty).sum();
             let outside: u64 = raw.threads.iter().map(|thread| corrected.uncertainty[thread.root.index()]).sum();
             let all: u64 = corrected.uncertainty.iter().sum();
             prop_assert!(told == all || told == all - outside, "{told} {all} {outside}");
@@ -212,9 +212,9 @@ fn nothing_is_moved_that_the_caller_does_not_have() {
 fn names_where(
     profile: &Profile,
     graph: &CallGraph,
-    holds: impl Fn(&treering_analysis::Doubt) -> bool,
+    holds: impl Fn(&treering_analysis::Reliability) -> bool,
 ) -> Vec<String> {
-    let functions = graph.functions.iter().filter(|cost| holds(&cost.doubt));
+    let functions = graph.functions.iter().filter(|cost| holds(&cost.reliability));
     functions.map(|cost| function_name(profile, cost.function).into_owned()).collect()
 }
 
@@ -223,8 +223,8 @@ fn functions_too_short_to_be_timed_are_told() {
     let profile = leaves();
     let corrected = correct(&profile);
     let graph = CallGraph::of(&corrected.profile, &corrected.basis(TIME), Presentation::Contexts);
-    let graph = graph.with_doubts(&corrected);
-    assert_eq!(names_where(&profile, &graph, |doubt| doubt.unresolved), ["f1"]);
+    let graph = graph.with_reliability(&corrected);
+    assert_eq!(names_where(&profile, &graph, |known| known.unresolved), ["f1"]);
     let unresolved: Vec<_> = profile.tree.nodes().filter(|&node| corrected.is_unresolved(node)).collect();
     assert_eq!(unresolved, [NodeId::new(2)]);
     let correction = graph.basis.correction.unwrap();
@@ -238,8 +238,8 @@ fn costs_of_which_one_in_n_was_timed_are_estimates() {
     profile.tree.add_calls(NodeId::new(2), 60, 0);
     let estimated = |profile: &Profile| {
         let raw = Corrected::raw(profile);
-        let graph = CallGraph::of(profile, &raw.basis(TIME), Presentation::Contexts).with_doubts(&raw);
-        names_where(profile, &graph, |doubt| doubt.estimated)
+        let graph = CallGraph::of(profile, &raw.basis(TIME), Presentation::Contexts).with_reliability(&raw);
+        names_where(profile, &graph, |known| known.estimated)
     };
     assert_eq!(estimated(&profile), ["f1"]);
     assert!(estimated(&leaves()).is_empty());
@@ -255,8 +255,8 @@ fn costs_of_which_one_in_n_was_timed_are_estimates() {
 fn activations_that_had_not_ended_are_no_sign_of_estimates() {
     let profile = timed_trace_with(RecursionRule::Full, "0 enter a\n 5 leave a\n 6 enter a");
     let raw = Corrected::raw(&profile);
-    let graph = CallGraph::of(&profile, &raw.basis(TIME), Presentation::Contexts).with_doubts(&raw);
-    assert!(names_where(&profile, &graph, |doubt| doubt.estimated).is_empty());
+    let graph = CallGraph::of(&profile, &raw.basis(TIME), Presentation::Contexts).with_reliability(&raw);
+    assert!(names_where(&profile, &graph, |known| known.estimated).is_empty());
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) enum Subject<'a> {
 impl Subject<'_> {
     /// Whether its self cost cannot be told from the cost of measuring.
     pub(super) fn is_unresolved(&self) -> bool {
-        matches!(self, Self::Function(cost) if cost.doubt.unresolved)
+        matches!(self, Self::Function(cost) if cost.reliability.unresolved)
     }
 
     /// The function, where it is none that stands for several.

@@ -14,7 +14,7 @@ use timed::{growing, timed};
 const METRIC: MetricId = MetricId::new(0);
 
 fn graph(part: &Corrected<'_>, metric: MetricId) -> CallGraph {
-    CallGraph::of(&part.profile, &part.basis(metric), Presentation::Contexts).with_doubts(part)
+    CallGraph::of(&part.profile, &part.basis(metric), Presentation::Contexts).with_reliability(part)
 }
 
 fn flat(part: &Corrected<'_>, metric: MetricId, expected: Expect) {

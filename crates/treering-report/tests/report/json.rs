@@ -281,7 +281,8 @@ fn timed_profiles_tell_all_that_is_known_of_calls() {
     let profile = timed();
     let corrected = correct(&profile);
     let basis = corrected.basis(MetricId::new(0));
-    let graph = CallGraph::of(&corrected.profile, &basis, Presentation::Contexts).with_doubts(&corrected);
+    let graph =
+        CallGraph::of(&corrected.profile, &basis, Presentation::Contexts).with_reliability(&corrected);
     let json = parse(&call_graph_json(&corrected.profile, &graph, &Options::default()));
     check_documented(&json);
     assert_eq!(json["run"]["raw_cost"], profile.run_cost(MetricId::new(0)));

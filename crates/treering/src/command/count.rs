@@ -22,7 +22,7 @@ use treering_translator::{
 
 use crate::arguments::seconds;
 use crate::cache;
-use crate::count_folder::{kept_beside, read_kept};
+use crate::count_folder::{count_folder_of, report_command};
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::hint::against_no_counts;
@@ -187,7 +187,7 @@ impl Count {
             pid: self.pid,
             fixed_addresses: self.fixed,
             // The files would lack the model's counts.
-            keep: if modelled.is_empty() { kept_beside(&self.output) } else { None },
+            keep: if modelled.is_empty() { count_folder_of(&self.output) } else { None },
             model: modelled.options,
             tree: self.tree,
             limits: TreeLimits { nodes: Some(self.max_nodes), frames: None },
@@ -233,8 +233,8 @@ impl Count {
     /// Where the counts are if their file could not be written: beside it, as they were counted, or in the directory for
     /// temporary files.
     fn rescue(&self, profile: &Profile) -> String {
-        if let Some(kept) = kept_beside(&self.output).filter(|kept| is_kept(kept)) {
-            return format!("the counts are kept: {}", read_kept(&kept));
+        if let Some(kept) = count_folder_of(&self.output).filter(|kept| is_kept(kept)) {
+            return format!("the counts are kept: {}", report_command(&kept));
         }
         let elsewhere = treering_temporary::directory().join(format!("treering-{}.trg", std::process::id()));
         match write_whole(&elsewhere, |to| trg::write(profile, to)) {

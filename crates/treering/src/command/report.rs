@@ -422,7 +422,7 @@ impl Report {
             true => Presentation::CollapsedCycles,
             false => Presentation::Contexts,
         };
-        let graph = CallGraph::of(profile, basis, presentation).with_doubts(part);
+        let graph = CallGraph::of(profile, basis, presentation).with_reliability(part);
         if self.view.prof && self.json {
             return treering_report::prof_json(profile, &graph, &self.options(0.0, style));
         }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use treering_analysis::{
-    CallGraph, CallTree, Corrected, Direction, Moment, Presentation, Pruning, add_calls_metric, correct,
+    CallGraph, CallTree, Corrected, Direction, Presentation, Pruning, Snapshot, add_calls_metric, correct,
     default_metric,
 };
 use treering_profile::{MetricId, Profile};
@@ -13,7 +13,7 @@ use treering_report::{Doing, Lately, Options, Style, call_graph_text, tree_text,
 use crate::arguments::seconds;
 use crate::failure::{Failure, Outcome};
 use crate::live;
-use crate::name_cache::KnownNames;
+use crate::name_cache::NameCache;
 use crate::open::Opened;
 use crate::screen::Screen;
 use crate::terminal;
@@ -60,13 +60,13 @@ fn interval(text: &str) -> Result<Duration, String> {
     if allowed.contains(&interval) { Ok(interval) } else { Err("not between 0.05 and 86400".to_owned()) }
 }
 
-/// A program as it was at one moment.
+/// A program as it was at one time.
 struct Snapshot {
     profile: Profile,
     metric: MetricId,
     doing: Doing,
     lately: Option<Lately>,
-    moment: Moment,
+    snapshot: Snapshot,
 }
 
 impl Watch {
@@ -75,7 +75,7 @@ impl Watch {
         let mut watched = Watched::find(&self.target)?;
         let mut screen = Screen::new();
         let waiting = Waiting::new(screen.is_terminal())?;
-        let mut names = KnownNames::default();
+        let mut names = NameCache::default();
         let mut last: Option<Snapshot> = None;
         let mut shown = 0;
         loop {
@@ -170,7 +170,8 @@ fn below_head(view: &str) -> String {
 }
 
 fn graph(corrected: &Corrected<'_>, metric: MetricId) -> CallGraph {
-    CallGraph::of(&corrected.profile, &corrected.basis(metric), Presentation::Contexts).with_doubts(corrected)
+    CallGraph::of(&corrected.profile, &corrected.basis(metric), Presentation::Contexts)
+        .with_reliability(corrected)
 }
 
 /// The metric to show: the first, or calls where nothing else is measured.
@@ -180,7 +181,7 @@ fn metric(profile: &mut Profile) -> MetricId {
 }
 
 impl Snapshot {
-    fn running(read: live::Read, names: &mut KnownNames, last: Option<&Self>) -> Self {
+    fn running(read: live::Read, names: &mut NameCache, last: Option<&Self>) -> Self {
         let threads = &read.running.threads;
         let open = threads.first().map(|thread| thread.open.clone()).unwrap_or_default();
         let not_left: usize = threads.iter().map(|thread| thread.open.len()).sum();
@@ -198,14 +199,14 @@ impl Snapshot {
     fn of(mut profile: Profile, doing: Doing) -> Self {
         let metric = metric(&mut profile);
         let corrected = correct(&profile);
-        let moment = Moment::of(&corrected.profile, &graph(&corrected, metric));
-        Self { profile, metric, doing, lately: None, moment }
+        let snapshot = Snapshot::of(&corrected.profile, &graph(&corrected, metric));
+        Self { profile, metric, doing, lately: None, snapshot }
     }
 
     /// The change since another one; nothing if no time has passed.
     fn since(&self, last: &Self) -> Option<Lately> {
         let interval_ns = self.run_ns().checked_sub(last.run_ns()).filter(|&interval| interval > 0)?;
-        Some(Lately { change: self.moment.since(&last.moment), interval_ns })
+        Some(Lately { change: self.snapshot.since(&last.snapshot), interval_ns })
     }
 
     fn run_ns(&self) -> u64 {

@@ -9,14 +9,14 @@ use treering_profile::Profile;
 use treering_viewer::Page;
 
 use crate::failure::Failure;
-use crate::name_cache::KnownNames;
+use crate::name_cache::NameCache;
 use crate::page::{Wishes, make};
 use crate::watched::{Sight, Watched};
 
 /// A program that is followed.
 pub(super) struct Following {
     watched: Watched,
-    names: KnownNames,
+    names: NameCache,
     target: PathBuf,
     title: Option<String>,
     /// The page as it was made last, and its number.
@@ -52,7 +52,7 @@ impl Following {
     /// Looks for the first time.
     pub(super) fn start(target: &str, mut watched: Watched, title: Option<String>) -> Result<Self, Failure> {
         let begun = Instant::now();
-        let (mut names, target) = (KnownNames::default(), PathBuf::from(target));
+        let (mut names, target) = (NameCache::default(), PathBuf::from(target));
         let read = match watched.look()? {
             Sight::Running(read) => read,
             Sight::Ended(_) => {
@@ -142,7 +142,7 @@ impl Following {
 }
 
 /// A profile up to now, with names.
-fn running(mut profile: Profile, names: &mut KnownNames) -> Profile {
+fn running(mut profile: Profile, names: &mut NameCache) -> Profile {
     names.name(&mut profile);
     profile
 }
