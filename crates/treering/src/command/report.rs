@@ -3,16 +3,17 @@
 mod code;
 mod histogram;
 mod ignored_options;
+mod part;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use regex::Regex;
 use treering_analysis::{
-    Basis, CallGraph, CallTree, Corrected, Direction, FindError, FunctionSet, LineTable, PointSeries,
-    Presentation, Pruning, Selection, TotalSource, add_calls_metric, correct, default_metric, find_function,
+    Basis, CallGraph, CallTree, Corrected, Direction, FindError, LineTable, PointSeries, Presentation,
+    Pruning, TotalSource, add_calls_metric, correct, default_metric, find_function,
 };
-use treering_profile::{CallBias, FunctionId, Interner, MetricId, Profile, StringId, Thread};
+use treering_profile::{CallBias, FunctionId, Interner, MetricId, Profile, StringId};
 use treering_report::{Amount, Options, SortKey, Style};
 use treering_symbols::demangle_fully;
 
@@ -21,6 +22,8 @@ use crate::interpreted;
 use crate::open::{Opened, open_profile_of};
 use crate::working::Working;
 use crate::{pager, terminal};
+
+pub use part::Part;
 
 /// Show where the cost went: flat profile, call graph, tree, callers or lines
 #[derive(Debug, clap::Args)]
@@ -126,27 +129,6 @@ struct View {
     metrics: bool,
 }
 
-// The part of the profile to show.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Parts of the profile")]
-pub(super) struct Part {
-    /// Keep only stacks with a function or module that matches
-    #[arg(long, value_name = "REGEX", value_parser = pattern)]
-    focus: Option<Regex>,
-    /// Leave out stacks with a function or module that matches
-    #[arg(long, value_name = "REGEX", value_parser = pattern)]
-    ignore: Option<Regex>,
-    /// Leave out functions that match, or whose module does; their cost goes to their callers
-    #[arg(long, value_name = "REGEX", value_parser = pattern)]
-    hide: Option<Regex>,
-    /// Keep only threads of this name or number
-    #[arg(long, value_name = "NAME|TID")]
-    thread: Option<String>,
-    /// Keep only this run of several, counted from 1
-    #[arg(long, value_name = "N")]
-    run: Option<usize>,
-}
-
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Sort {
     #[value(name = "self")]
@@ -181,14 +163,6 @@ fn bias(text: &str) -> Result<CallBias, String> {
     let bias = CallBias { inside_ns, outside_ns, empty_inside_ns, empty_outside_ns, spread_ns: 0.0 };
     let wrong = "the second number and the sum of both must not be negative";
     if bias.is_sound() { Ok(bias) } else { Err(wrong.to_owned()) }
-}
-
-/// Parses a pattern; says what is wrong with it in one line.
-fn pattern(text: &str) -> Result<Regex, String> {
-    Regex::new(text).map_err(|error| {
-        let told = error.to_string();
-        told.rsplit("error: ").next().unwrap_or(&told).trim().to_owned()
-    })
 }
 
 impl Report {
@@ -495,108 +469,6 @@ fn not_one(error: FindError) -> Failure {
             let more = candidates.len().saturating_sub(SHOWN);
             let failure = candidates.iter().take(SHOWN).fold(failure, |failure, name| failure.hint(name));
             if more > 0 { failure.hint(format_args!("and {more} more")) } else { failure }
-        }
-    }
-}
-
-impl Part {
-    /// The part to keep. A pattern that matches nothing is an error where nothing would be left, else
-    /// a note in the profile.
-    pub(super) fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
-        let mut notes = Vec::new();
-        let mut set = |option: &str, pattern: &Option<Regex>| {
-            let pattern = pattern.as_ref()?;
-            let matches = |name: &str| pattern.is_match(name);
-            let (set, modules) = FunctionSet::matching_with_modules(profile, matches);
-            if !modules.is_empty() {
-                let paths = modules.iter().map(|&module| &profile.strings[profile.modules[module].path]);
-                let paths = paths.collect::<Vec<_>>().join(", ");
-                notes.push(format!("{option} {:?} stands for every function of {paths}", pattern.as_str()));
-            }
-            Some(set)
-        };
-        let focus = set("--focus", &self.focus);
-        let (ignore, hide) = (set("--ignore", &self.ignore), set("--hide", &self.hide));
-        notes.into_iter().for_each(|note| profile.metadata.note(note));
-        if let (Some(pattern), Some(true)) = (&self.focus, focus.as_ref().map(FunctionSet::is_empty)) {
-            return Err(Failure::new(format_args!(
-                "no function or module matches --focus {:?}",
-                pattern.as_str()
-            )));
-        }
-        let unused = [("--ignore", &self.ignore, &ignore), ("--hide", &self.hide, &hide)];
-        for (option, pattern, set) in unused {
-            if let (Some(pattern), Some(set)) = (pattern, set)
-                && set.is_empty()
-            {
-                profile
-                    .metadata
-                    .note(format!("no function or module matches {option} {:?}", pattern.as_str()));
-            }
-        }
-        Ok(Selection { threads: self.threads(profile)?, focus, ignore, hide })
-    }
-
-    /// Refuses options that choose stacks, for a view that knows none.
-    pub(super) fn check_no_stacks(&self, view: &str) -> Result<(), Failure> {
-        let given = [("--focus", &self.focus), ("--ignore", &self.ignore), ("--hide", &self.hide)];
-        match given.into_iter().find(|(_, pattern)| pattern.is_some()) {
-            None => Ok(()),
-            Some((option, _)) => Err(Failure::new(format_args!(
-                "{option} chooses stacks, and {view} shows counts of code, which have none"
-            ))
-            .hint("--thread and --run choose a part of them")),
-        }
-    }
-
-    /// Whether no part was chosen.
-    pub(super) fn is_everything(&self) -> bool {
-        let patterns = [&self.focus, &self.ignore, &self.hide];
-        patterns.iter().all(|pattern| pattern.is_none()) && self.thread.is_none() && self.run.is_none()
-    }
-
-    /// The counts of code of the threads asked for.
-    pub(super) fn of_threads(&self, profile: Profile) -> Result<Profile, Failure> {
-        let Some(kept) = self.threads(&profile)? else { return Ok(profile) };
-        let number = |thread: &Thread| profile.threads.iter().position(|known| known == thread);
-        let is_kept = |thread: &Thread| number(thread).is_some_and(|at| kept[at]).then_some(0);
-        Ok(profile.collapse_threads(is_kept))
-    }
-
-    fn threads(&self, profile: &Profile) -> Result<Option<Vec<bool>>, Failure> {
-        if self.thread.is_none() && self.run.is_none() {
-            return Ok(None);
-        }
-        let of_run = |thread: &Thread| {
-            let run = profile.processes[thread.process.index()].run.index();
-            self.run.is_none_or(|wanted| run + 1 == wanted)
-        };
-        let named = |thread: &Thread| {
-            let is_it = |wanted: &String| thread.name == *wanted || thread.tid.to_string() == *wanted;
-            self.thread.as_ref().is_none_or(is_it)
-        };
-        let kept: Vec<bool> = profile.threads.iter().map(|thread| of_run(thread) && named(thread)).collect();
-        if kept.contains(&true) { Ok(Some(kept)) } else { Err(self.no_thread(profile)) }
-    }
-
-    fn no_thread(&self, profile: &Profile) -> Failure {
-        let runs = profile.runs.len();
-        match (self.run, &self.thread) {
-            (Some(run), _) if run == 0 || run > runs => {
-                Failure::new(format_args!("there is no run {run}: the profile holds {runs}"))
-            }
-            (_, Some(thread)) => {
-                let mut known: Vec<String> = profile
-                    .threads
-                    .iter()
-                    .map(|thread| format!("{} ({})", thread.name, thread.tid))
-                    .collect();
-                known.sort();
-                known.dedup();
-                Failure::new(format_args!("no thread is called {thread:?} or has this number"))
-                    .hint(format_args!("there are: {}", known.join(", ")))
-            }
-            _ => Failure::new("that run has no threads"),
         }
     }
 }
