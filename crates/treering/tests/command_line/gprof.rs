@@ -1,6 +1,5 @@
 //! `treering gprof`: programs compiled with `-pg` that know themselves how often each function was called.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -29,7 +28,7 @@ const START: &str = "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <pthread.
     #define KEPT __asm__ volatile(\"\")\n";
 
 /// Compiles with `-pg`; nothing if there is no such compiler, which is said.
-fn compile(session: &Session, source: &str, name: &str, options: &[&str]) -> Option<PathBuf> {
+pub(crate) fn compile(session: &Session, source: &str, name: &str, options: &[&str]) -> Option<PathBuf> {
     compile_by(session, "cc", &format!("{START}{source}"), name, options)
 }
 
@@ -68,7 +67,7 @@ fn compile_by(
 }
 
 /// Runs a program under `treering gprof`, however it ends.
-fn gprof(session: &Session, options: &[&str], program: &Path, arguments: &[&str]) -> Outcome {
+pub(crate) fn gprof(session: &Session, options: &[&str], program: &Path, arguments: &[&str]) -> Outcome {
     let mut all = words(&["gprof"]);
     all.extend(words(options));
     all.push("--".into());
@@ -78,14 +77,14 @@ fn gprof(session: &Session, options: &[&str], program: &Path, arguments: &[&str]
 }
 
 /// A program before which the library is loaded, wherever that is.
-fn preloaded(program: &Path) -> Command {
+pub(crate) fn preloaded(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env("LD_PRELOAD", "libtreering_pg.so").env("LD_LIBRARY_PATH", treering().with_file_name(""));
     command
 }
 
 /// The call graph of `treering.trg`.
-fn call_graph(session: &Session) -> Value {
+pub(crate) fn call_graph(session: &Session) -> Value {
     session.json("--callgraph", &["--min", "0"])
 }
 
@@ -97,14 +96,14 @@ fn calls(graph: &Value, function: &str) -> Option<u64> {
 }
 
 /// How often one function called another.
-fn arc(graph: &Value, caller: &str, callee: &str) -> Option<u64> {
+pub(crate) fn arc(graph: &Value, caller: &str, callee: &str) -> Option<u64> {
     let arcs = graph["arcs"].as_array().expect("arcs").iter();
     let mut found = arcs.filter(|arc| arc["caller"] == caller && arc["callee"] == callee);
     found.find_map(|arc| arc["calls"].as_u64())
 }
 
 /// Runs it, and returns the call graph; the program must end with 0.
-fn graph_of(session: &Session, program: &Path, arguments: &[&str]) -> Value {
+pub(crate) fn graph_of(session: &Session, program: &Path, arguments: &[&str]) -> Value {
     let outcome = gprof(session, &[], program, arguments);
     assert!(outcome.status.success(), "{outcome:#?}");
     assert!(outcome.stderr.contains("none lost"), "{outcome:#?}");
@@ -437,30 +436,6 @@ fn no_register_is_changed() {
     }
 }
 
-#[test]
-fn counts_survive_every_end_of_the_program() {
-    let session = Session::new();
-    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
-        int main(int count, char **words) { (void)count; for (int i = 3; i < 1000; i++) close(i);\n\
-        for (int i = 1; i < 32; i++) signal(i, SIG_DFL); int sum = 0; if (chroot(\".\")) sum--; for (int i = 0; i < 5000; i++) sum += leaf(i);\n\
-        raise(atoi(words[1])); return sum; }\n";
-    let Some(program) = compile(&session, source, "ends", &[]) else { return };
-    for signal in [libc_number("SIGKILL"), libc_number("SIGSEGV"), libc_number("SIGTERM")] {
-        let outcome = gprof(&session, &[], &program, &[&signal.to_string()]);
-        assert_eq!(outcome.shell_status(), 128 + signal, "{outcome:#?}");
-        assert_eq!(arc(&call_graph(&session), "main", "leaf"), Some(5000), "{outcome:#?}");
-    }
-    assert!(!session.path("treering.trg.arcs").exists());
-}
-
-fn libc_number(signal: &str) -> i32 {
-    match signal {
-        "SIGKILL" => 9,
-        "SIGSEGV" => 11,
-        _ => 15,
-    }
-}
-
 /// Processes in namespaces of their own have numbers that others have as well.
 #[test]
 fn programs_in_containers_are_counted() {
@@ -530,80 +505,6 @@ fn the_number_of_the_process_stands_for_each_mark_in_the_name() {
     assert!(status.expect("it runs").success());
 }
 
-/// The files of a killed run, partly damaged: the rest is used, and missing parts are named.
-#[test]
-fn damaged_files_of_a_killed_run_are_named_and_the_rest_is_used() {
-    let session = Session::new();
-    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
-        int main(void) { int sum = 0; for (int i = 0; i < 5000; i++) sum += leaf(sum); return sum == 1; }\n";
-    let Some(program) = compile(&session, source, "left", &[]) else { return };
-    let folder = session.path("treering.trg.arcs");
-    let count = || {
-        std::fs::create_dir_all(&folder).expect("the folder can be made");
-        let status = preloaded(&program).env("TREERING_PG", &folder).status();
-        assert!(status.expect("it runs").success());
-        let mut files = std::fs::read_dir(&folder).expect("it is there").flatten().map(|entry| entry.path());
-        files.next().expect("a file")
-    };
-    // Alone, each of these is an error.
-    let whole = std::fs::File::open(count()).expect("it is there");
-    let mut bytes = vec![0; 1 << 16];
-    whole.take(1 << 16).read_exact(&mut bytes).expect("it has gigabytes");
-    let version = [&bytes[..8], &[9][..], &bytes[9..]].concat();
-    let damaged: [(&[u8], &str); 4] = [
-        (&bytes[..30], "it has 30 bytes, which is less than its header"),
-        (&bytes[..5000], "it is cut short: "),
-        (&version, "it is of version 9"),
-        (b"something else", "not a file of calls"),
-    ];
-    for (bytes, said) in damaged {
-        std::fs::remove_dir_all(&folder).expect("it can be removed");
-        std::fs::create_dir(&folder).expect("the folder can be made");
-        std::fs::write(folder.join("1-0.arcs"), bytes).expect("it can be written");
-        let outcome = session.run(&["gprof", "--recover"]);
-        assert!(outcome.error().contains(said) && outcome.stderr.contains("1-0.arcs"), "{outcome:#?}");
-    }
-    // Beside one that is whole, they are warnings. The last two would never end, and hold nothing.
-    count();
-    let pipe = Command::new("mkfifo").arg(folder.join("2-0.arcs")).status();
-    assert!(pipe.expect("coreutils are installed").success());
-    std::fs::write(folder.join("3-0.arcs"), [0; 64]).expect("it can be written");
-    let outcome = session.run(&["gprof", "--recover"]);
-    assert!(outcome.status.success(), "{outcome:#?}");
-    for said in ["1-0.arcs: not a file of calls", "2-0.arcs: it is no file", "counted nothing in it: 1"] {
-        assert!(outcome.stderr.contains(said), "{said}: {outcome:#?}");
-    }
-    let graph = call_graph(&session);
-    assert_eq!(arc(&graph, "main", "leaf"), Some(5000));
-    assert!(graph["run"]["notes"].to_string().contains("what it counted is lost"), "{graph}");
-    assert!(folder.exists() && outcome.stderr.contains("kept the damaged files"), "{outcome:#?}");
-    // Another program in its place.
-    std::fs::remove_dir_all(&folder).expect("it can be removed");
-    count();
-    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
-    let file = std::fs::File::options().append(true).open(&program).expect("it is there");
-    file.set_modified(later).expect("it is ours");
-    let outcome = session.run(&["gprof", "--recover"]);
-    assert!(outcome.stderr.contains("left is newer than what was counted"), "{outcome:#?}");
-}
-
-/// A daemon has left its session, its folder and its terminal, and its parent has ended.
-#[test]
-fn daemons_and_programs_that_become_another_user_are_counted() {
-    let session = Session::new();
-    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
-        static APART void some(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(sum); if (sum == 1) abort(); }\n\
-        int main(void) { some(10); int ends[2]; if (pipe(ends)) return 3;\n\
-        if (fork()) { char end; close(ends[1]); while (read(ends[0], &end, 1) > 0); _exit(0); }\n\
-        setsid(); if (fork()) _exit(0); if (chdir(\"/\")) abort(); close(0); close(1); close(2); some(1000);\n\
-        if (!getuid() && (setgid(65534) || setuid(65534))) abort(); some(300); if (!fork()) { some(7); _exit(0); }\n\
-        while (wait(0) > 0); _exit(0); }\n";
-    let Some(program) = compile(&session, source, "daemon", &[]) else { return };
-    let graph = graph_of(&session, &program, &[]);
-    assert_eq!(arc(&graph, "some", "leaf"), Some(10 + 1000 + 300 + 7));
-    assert_eq!(arc(&graph, "main", "some"), Some(4));
-}
-
 #[test]
 fn programs_that_report_no_calls_are_refused_with_a_hint() {
     let session = Session::new();
@@ -630,7 +531,7 @@ fn programs_that_report_no_calls_are_refused_with_a_hint() {
     );
 }
 
-const FEW_CALLS: &str = "APART int leaf(int x) { KEPT; return x + 1; }\n\
+pub(crate) const FEW_CALLS: &str = "APART int leaf(int x) { KEPT; return x + 1; }\n\
     int main(void) { int sum = 0; for (int i = 0; i < 5000; i++) sum += leaf(sum); return sum == 1; }\n";
 
 /// An earlier profile of the same name was once taken for a sign that the program had run.
@@ -647,39 +548,6 @@ fn a_program_that_cannot_be_sampled_is_run_each_time() {
         assert!(outcome.stderr.contains("without sampling where time goes"), "run {run}: {outcome:#?}");
         assert_eq!(arc(&call_graph(&session), "main", "leaf"), Some(5000), "run {run}");
     }
-}
-
-#[test]
-fn calls_of_a_daemon_after_the_programs_end_are_announced_and_recovered() {
-    let session = Session::new();
-    let source = "APART int leaf(int x) { KEPT; return x + 1; }\n\
-        static APART void some(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(sum); if (sum == 1) abort(); }\n\
-        int main(int argc, char **argv) { some(10); if (fork()) _exit(0); setsid(); close(0); close(1); close(2);\n\
-        some(100); while (access(argv[argc - 1], F_OK)) usleep(1000); some(1000); _exit(0); }\n";
-    let Some(program) = compile(&session, source, "serves", &[]) else { return };
-    let go = session.path("go");
-    let outcome = gprof(&session, &[], &program, &[go.to_str().expect("paths of tests are text")]);
-    assert!(outcome.status.success(), "{outcome:#?}");
-    assert!(outcome.stderr.contains("warning: a process of the program goes on ("), "{outcome:#?}");
-    assert!(!outcome.stderr.contains("none lost\n"), "{outcome:#?}");
-    let early = arc(&call_graph(&session), "some", "leaf").expect("the program has called it");
-    assert!((10..=110).contains(&early), "{early}");
-    assert!(session.output(&["report"]).contains("goes on ("), "the profile says so as well");
-    let again = gprof(&session, &[], &program, &["/"]);
-    assert!(again.error().contains("still counts there"), "{again:#?}");
-    std::fs::write(&go, "").expect("the folder can be written");
-    let folder = session.path("treering.trg.arcs");
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    loop {
-        let outcome = session.run(&["gprof", "--recover"]);
-        assert!(outcome.status.success(), "{outcome:#?}");
-        if !outcome.stderr.contains("goes on (") {
-            break;
-        }
-        assert!(std::time::Instant::now() < deadline, "it ends");
-    }
-    assert_eq!(arc(&call_graph(&session), "some", "leaf"), Some(1110));
-    assert!(!folder.exists());
 }
 
 /// The loader takes a space or a colon for the end of a library's name.

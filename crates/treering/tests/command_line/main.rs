@@ -26,6 +26,7 @@ mod events;
 mod export;
 mod gmon;
 mod gprof;
+mod gprof_ends;
 mod hard_stacks;
 mod hidden_stacks;
 mod hostile_memory;
