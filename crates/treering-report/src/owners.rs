@@ -1,11 +1,11 @@
 //! Threads, processes and metrics as tables.
 
 use treering_analysis::{Basis, OwnerCost, process_costs, samples_metric, thread_costs};
-use treering_profile::{MetricId, Profile};
+use treering_profile::{MetricId, Profile, pluralize};
 
 use crate::flat::bounds;
 use crate::header::header_lines;
-use crate::number::{cost, grouped, percent, plural};
+use crate::number::{cost, grouped, percent};
 use crate::options::{Amount, Options};
 use crate::printable::printable;
 use crate::scale::Scale;
@@ -73,8 +73,8 @@ fn owners_text(
     if left_out > 0 {
         let rest: u64 = owners.iter().map(|of| of.cost.cost).sum::<u64>()
             - shown.iter().map(|of| of.cost.cost).sum::<u64>();
-        let (noun, share) = (if of_threads { "thread" } else { "processe" }, percent(basis.share(rest)));
-        let counted = plural(left_out as u64, noun).replace("1 processe", "1 process");
+        let (one, several) = if of_threads { ("thread", "threads") } else { ("process", "processes") };
+        let (counted, share) = (pluralize(left_out as u64, one, several), percent(basis.share(rest)));
         text += &format!("… {counted} more, together {share} %\n");
     }
     text

@@ -293,6 +293,14 @@ fn condition(code: ConditionCode) -> Option<u8> {
     })
 }
 
+/// The instructions of `bytes`, at address 0.
+#[cfg(test)]
+pub(crate) fn block(bytes: &[u8]) -> Vec<Decoded> {
+    let mut block = Vec::new();
+    decode(bytes, 0, 48, &mut block);
+    block
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -170,13 +170,7 @@ pub fn place_for_inc(block: &[Decoded], after: FlagSet) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode;
-
-    fn block(bytes: &[u8]) -> Vec<Decoded> {
-        let mut block = Vec::new();
-        decode(bytes, 0, 48, &mut block);
-        block
-    }
+    use crate::decode::block;
 
     #[test]
     fn a_comparison_kills_all_flags_and_a_branch_reads_some() {

@@ -177,13 +177,7 @@ fn never_faults(mnemonic: Mnemonic) -> bool {
 #[expect(clippy::unwrap_used, reason = "a test may fail by panicking")]
 mod tests {
     use super::*;
-    use crate::decode;
-
-    fn block(bytes: &[u8]) -> Vec<Decoded> {
-        let mut block = Vec::new();
-        decode(bytes, 0, 48, &mut block);
-        block
-    }
+    use crate::decode::block;
 
     #[test]
     fn a_register_is_dead_before_it_is_overwritten() {

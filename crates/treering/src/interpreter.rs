@@ -29,6 +29,23 @@ pub fn folder(language: &str) -> Result<Folder, Failure> {
     Folder::create(language).context(cannot)
 }
 
+/// The message for a file to run, called a `noun`, that is not there. It may be there with the ending of the language.
+pub fn no_file(path: &Path, noun: &str, ending: &str, hint: &str) -> Failure {
+    let shown = path.display();
+    if path.is_dir() {
+        return Failure::new(format_args!("{shown} is a directory"))
+            .hint(format_args!("name a {noun} in it"));
+    }
+    let failure = Failure::new(format_args!("there is no {noun} {shown}"));
+    let mut with_ending = path.as_os_str().to_owned();
+    with_ending.push(ending);
+    let with_ending = Path::new(&with_ending);
+    match with_ending.is_file() {
+        true => failure.hint(format_args!("there is {}", with_ending.display())),
+        false => failure.hint(hint),
+    }
+}
+
 /// Writes the words of the command that a profile is to show, without what is added to it here, into a file that our
 /// library reads; its path.
 pub fn write_command(folder: &Path, words: &[OsString]) -> Result<PathBuf, Failure> {
