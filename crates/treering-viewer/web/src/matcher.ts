@@ -20,7 +20,8 @@ function work() {
     const found = new Uint8Array(names.length);
     for (let at = 0; at < names.length; at++) {
       if (at % 64 === 0) self.postMessage(at);
-      if (regex.test(names[at])) found[at] = 1;
+      // In a merge of several builds, the build stands behind a name.
+      if (regex.test(names[at]) || regex.test(names[at].replace(/ \(build [0-9a-f]+\)$/, ""))) found[at] = 1;
     }
     self.postMessage(found);
   };

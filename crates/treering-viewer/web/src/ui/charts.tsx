@@ -63,7 +63,7 @@ function Statistics({ detail }: { detail: Detail }) {
       <table>
         <tr><td>timed</td><td class="r">{grouped(one.timed)}</td></tr>
         <tr><td>mean</td><td class="r">{duration(one.mean)}</td></tr>
-        {one.calm > 0 && <tr><td>calm mean ({grouped(one.calm)} calls below twice the least)</td><td class="r">{duration(one.calm_mean)}</td></tr>}
+        {one.calm > 0 && <tr><td>calm mean ({plural(one.calm, "call")} below twice the least)</td><td class="r">{duration(one.calm_mean)}</td></tr>}
         <tr><td>least</td><td class="r">{duration(one.least)}</td></tr>
         <tr><td>greatest</td><td class="r">{duration(one.greatest)}</td></tr>
         {one.deviation !== null && <tr><td>SD</td><td class="r">{duration(one.deviation)}</td></tr>}
@@ -166,7 +166,7 @@ function GrowthChart({ detail, fn, width }: { detail: Detail; fn: number; width:
             <line class="fit" x1={x(from)} x2={x(to)} y1={clamp(y(fitted(growth.exponent, from)))} y2={clamp(y(fitted(growth.exponent, to)))} />
           </>
         )}
-        {rows.map((row) => <rect class="dot" x={x(row.size) - 3.5} y={y(row.mean) - 3.5} width="7" height="7"><title>{`${grouped(row.calls)} calls, ${amount(unit, row.mean)} each`}</title></rect>)}
+        {rows.map((row) => <rect class="dot" x={x(row.size) - 3.5} y={y(row.mean) - 3.5} width="7" height="7"><title>{`${plural(row.calls, "call")}, ${amount(unit, row.mean)} each`}</title></rect>)}
       </svg>
       <table>
         <tr><th>size</th><th class="r">calls</th><th class="r">total</th><th class="r">a call</th></tr>

@@ -2,7 +2,7 @@
 
 import { computed } from "@preact/signals";
 import type { JSX } from "preact";
-import { grouped, percent } from "../model/numbers.ts";
+import { grouped, percent, plural } from "../model/numbers.ts";
 import { halfWidthOfDifference, type Measure } from "../model/interval.ts";
 import type { Analysis } from "../model/analysis.ts";
 import { CATEGORIES } from "../profile.ts";
@@ -189,7 +189,7 @@ export function Functions() {
     event.preventDefault();
   };
   let body;
-  if (!found) body = <p class="wait">reading {grouped(profile.head.nodes)} nodes</p>;
+  if (!found) body = <p class="wait">reading {plural(profile.head.nodes, "node")}</p>;
   else if (!list.length) body = <NoFunctions occurring={occurring.value} />;
   else if (found.base) body = <Differences found={found} list={list} width={size.width} current={current} onKey={move} />;
   else {

@@ -92,7 +92,7 @@ export function Header() {
               {cpu !== null && cpu > 0 && <span>CPU <b>{duration(cpu)}</b>{wall > 0 && <> of {duration(wall)}<span class="more-words"> wall ({percent(cpu / wall)})</span></>}</span>}
               {(cpu === null || cpu === 0) && wall > 0 && <span><b>{duration(wall)}</b> wall</span>}
               {metric.samples !== null ? (
-                <span><b>{grouped(metric.runSamples)}</b> samples{cpu ? `, ${grouped(Math.round((metric.runSamples * 1e9) / cpu))} a second of CPU` : ""}</span>
+                <span><b>{grouped(metric.runSamples)}</b> {metric.runSamples === 1 ? "sample" : "samples"}{cpu ? `, ${grouped(Math.round((metric.runSamples * 1e9) / cpu))} a second of CPU` : ""}</span>
               ) : (
                 <span><b>{amount(metric.unit, metric.runCost)}</b>{metric.unit === "count" ? ` ${metric.name}` : ` of ${metric.name}`}</span>
               )}

@@ -1,6 +1,6 @@
 // The lines that cost most in the whole program, whatever function they are in.
 
-import { grouped } from "../model/numbers.ts";
+import { grouped, plural } from "../model/numbers.ts";
 import { basename } from "../profile.ts";
 import { analysis, go, route, runCost, shownMetric, theProfile } from "../state.ts";
 import { lineMetric } from "./code.tsx";
@@ -59,7 +59,7 @@ export function HotLines() {
   return (
     <div class="fill" ref={ref}>
       <div class="code-head">
-        <span class="note">{grouped(lines.length)} lines of the whole program by what they cost themselves{metric !== shownMetric() ? `, in ${profile.head.metrics[metric].name}` : ""}{route.value.steps.length ? "; transforms leave nothing out here" : ""}</span>
+        <span class="note">{plural(lines.length, "line")} of the whole program by what they cost themselves{metric !== shownMetric() ? `, in ${profile.head.metrics[metric].name}` : ""}{route.value.steps.length ? "; transforms leave nothing out here" : ""}</span>
       </div>
       <div class="scroll hot-lines" tabIndex={0} role="list" aria-label="hottest lines">
         {shown.map((one) => (

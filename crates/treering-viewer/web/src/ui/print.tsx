@@ -1,6 +1,6 @@
 // The printed page: a static document, whatever was on screen.
 
-import { grouped, percent } from "../model/numbers.ts";
+import { grouped, percent, plural } from "../model/numbers.ts";
 import { analysis, functionInterval, route, runCost, theProfile } from "../state.ts";
 import { centralLine } from "./central.tsx";
 import { costColumn, text } from "./cost.ts";
@@ -76,7 +76,7 @@ function PrintedLines({ fn }: { fn: number }) {
           <tr><td class="r">{show(difference ? line.base : line.self)}</td><td class="r">{show(line.total)}</td><td class="r">{line.line}</td><td><code>{line.text}</code></td></tr>
         ))}
       </table>
-      {left > 0 && <p>{grouped(left)} lines that cost less are not printed.</p>}
+      {left > 0 && <p>Not printed: {plural(left, "line")} that cost less.</p>}
     </>
   );
 }

@@ -1,6 +1,6 @@
 // The strip: what is hovered or focused, else the current function, in full.
 
-import { grouped, percent } from "../model/numbers.ts";
+import { grouped, percent, plural } from "../model/numbers.ts";
 import type { MergedOf } from "../model/merged.ts";
 import { analysis, functionInterval, hovered, interval, nodeMeasure, route, runCost, theProfile } from "../state.ts";
 import { callsText, costColumn, delta, text } from "./cost.ts";
@@ -22,7 +22,7 @@ export function costSentence(tree: MergedOf, node: number): string {
     return `${word} ${whole ? percent(cost / whole) : "0"}${between}`;
   };
   const here = route.value.fold && tree.folded[node] ? "here " : "";
-  const calls = tree.calls ? ` · ${grouped(tree.calls[node])} calls` : "";
+  const calls = tree.calls ? ` · ${plural(tree.calls[node], "call")}` : "";
   return `${here}${part("total")} · ${part("self")}${calls}`;
 }
 
@@ -44,7 +44,7 @@ export function functionSentence(fn: number): string {
     return `${word} ${whole ? percent(found.now[word][fn] / whole) : "0"}${between}`;
   };
   const counted = found.calls ? callsText(found.calls[fn]) : "";
-  const calls = counted && ` · ${counted} calls`;
+  const calls = counted && ` · ${counted} ${counted === "1" ? "call" : "calls"}`;
   return `${part("total")} · ${part("self")}${calls}`;
 }
 
