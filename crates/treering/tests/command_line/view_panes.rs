@@ -101,7 +101,7 @@ fn panes_say_what_is_true_of_each_profile() {
     );
     let callers = |at: u32| format!("main;caller_{at};shared;callee_{} {}\n", at % 3, at + 1);
     file(&session, "callers.folded", &(0..60).map(callers).collect::<String>());
-    file(&session, "endless.folded", &format!("main;{}! 10\nmain;b 3\n", "a".repeat(60)));
+    file(&session, "endless.folded", &format!("main;{}! 10\nmain;b (build 1f2e3d4c) 3\n", "a".repeat(60)));
     trg(&session, "kinds.trg", &kinds());
     trg(&session, "lossy.trg", &lossy());
     trg(&session, "waiting.trg", &waiting());
