@@ -190,17 +190,8 @@ impl Octave {
 
 /// The message for a script that is not there.
 fn no_script(script: &Path) -> Failure {
-    let shown = script.display();
-    if script.is_dir() {
-        return Failure::new(format_args!("{shown} is a directory")).hint("name a script in it");
-    }
-    let failure = Failure::new(format_args!("there is no script {shown}"));
-    let mut with_ending = script.as_os_str().to_owned();
-    with_ending.push(".m");
-    if Path::new(&with_ending).is_file() {
-        return failure.hint(format_args!("there is {}", Path::new(&with_ending).display()));
-    }
-    failure.hint("name the file with its folder: treering octave [OPTIONS] SCRIPT.m ARGS...")
+    let hint = "name the file with its folder: treering octave [OPTIONS] SCRIPT.m ARGS...";
+    interpreter::no_file(script, "script", ".m", hint)
 }
 
 /// A folder on Octave's load path: with the library, and with the file that Octave runs when it

@@ -308,17 +308,8 @@ fn told(folder: &Path) -> PathBuf {
 
 /// The message for a program that is not there.
 fn no_program(program: &Path) -> Failure {
-    let shown = program.display();
-    if program.is_dir() {
-        return Failure::new(format_args!("{shown} is a directory")).hint("name a file in it");
-    }
-    let failure = Failure::new(format_args!("there is no file {shown}"));
-    let mut with_ending = program.as_os_str().to_owned();
-    with_ending.push(".pl");
-    if Path::new(&with_ending).is_file() {
-        return failure.hint(format_args!("there is {}", Path::new(&with_ending).display()));
-    }
-    failure.hint("name the file to load: treering prolog [OPTIONS] FILE.pl -g GOAL")
+    let hint = "name the file to load: treering prolog [OPTIONS] FILE.pl -g GOAL";
+    interpreter::no_file(program, "file", ".pl", hint)
 }
 
 /// An atom of Prolog.
