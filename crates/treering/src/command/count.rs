@@ -55,7 +55,8 @@ pub struct Count {
           value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
 
-    /// The file to write; `-` for standard output
+    /// The file to write; `-` for standard output. In its name, `%p` stands for
+    /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
 

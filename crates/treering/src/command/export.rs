@@ -38,7 +38,8 @@ pub struct Export {
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: To,
     /// The file to write; `-` for standard output, which is the default for folded stacks. For
-    /// the others it is FILE with another extension
+    /// the others it is FILE with another extension. In its name, `%p` stands for
+    /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "OUT", value_parser = crate::output_name::parser())]
     output: Option<PathBuf>,
     /// The metric to write, for formats that hold a single one [default: the first that does not count

@@ -37,7 +37,8 @@ Examples:
 
 The program is used as it is. What it forks and executes is counted as well, if it was compiled with -pg.")]
 pub struct Gprof {
-    /// The file to write
+    /// The file to write. In its name, `%p` stands for
+    /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
     /// Samples for each second of processor time

@@ -27,7 +27,8 @@ pub struct Import {
     /// Of a pprof profile, only the samples with this label; several must all be there
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
-    /// The file to write; by default FILE with the extension .trg. `-` for standard output
+    /// The file to write; by default FILE with the extension .trg. `-` for standard output. In its name, `%p` stands for
+    /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "OUT", value_parser = crate::output_name::parser())]
     output: Option<PathBuf>,
     /// Replace OUT even if it is not a profile that Treering wrote

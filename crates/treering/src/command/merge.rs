@@ -20,7 +20,8 @@ pub struct Merge {
     /// The profiles, of any format that can be read
     #[arg(required = true, num_args = 1..)]
     files: Vec<PathBuf>,
-    /// The .trg file to write; `-` for standard output
+    /// The .trg file to write; `-` for standard output. In its name, `%p` stands for
+    /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "OUT", value_parser = crate::output_name::parser())]
     output: PathBuf,
     /// Add up threads of equal name in equally named processes, of all runs, instead of keeping

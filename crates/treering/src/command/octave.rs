@@ -25,7 +25,8 @@ Examples:
 
 The script runs unchanged. Then: treering report --callgraph")]
 pub struct Octave {
-    /// The file to write
+    /// The file to write. In its name, `%p` stands for
+    /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
 

@@ -29,7 +29,8 @@ Examples:
 The exit status is that of swipl: 1 if the goal fails, 2 if it raises an exception.
 Then: treering report --callgraph")]
 pub struct Prolog {
-    /// The file to write
+    /// The file to write. In its name, `%p` stands for
+    /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
 

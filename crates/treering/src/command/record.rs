@@ -46,7 +46,8 @@ pub struct Record {
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// The file to write; `-` for standard output
+    /// The file to write; `-` for standard output. In its name, `%p` stands for
+    /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
 

@@ -34,7 +34,8 @@ pub struct View {
     /// Show what changed since this profile; differences within the error bars are grey
     #[arg(long, value_name = "BASE")]
     diff: Option<PathBuf>,
-    /// The page to write [default: the profile's name with .html]; `-` for standard output
+    /// The page to write [default: the profile's name with .html]; `-` for standard output. In its name, `%p` stands for
+    /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "PAGE", value_parser = crate::output_name::parser())]
     output: Option<PathBuf>,
     /// Replace PAGE even if it is not a page that Treering wrote
