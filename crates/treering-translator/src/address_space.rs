@@ -16,7 +16,6 @@ use crate::areas::thread_areas::ThreadAreas;
 use crate::areas::trees::{TreeLimits, Trees};
 use crate::cache::block::{BlockFacts, End};
 use crate::cache::code_cache::CodeCache;
-use crate::cache::emitter::Emitter;
 use crate::cache::indirect::IndirectArc;
 use crate::cache::unit::UnitMemory;
 use crate::context::{Contexts, FileFunctionStarts};
@@ -47,7 +46,6 @@ pub(crate) struct AddressSpace {
     pub(crate) warm_start: WarmStart,
     /// The model of caches and predictors, if it was asked for.
     pub(crate) model: Option<Box<Model>>,
-    pub(crate) emitter: Emitter,
     /// Whether its code makes the program's system calls at [`CALL`](crate::sys::syscall_page::CALL).
     pub(crate) calls_at_page: bool,
     /// The watched address at which a thread has just arrived, if there is one.
@@ -144,7 +142,6 @@ impl AddressSpace {
             context: tree.map(|files| Box::new(Contexts::new(files))),
             warm_start: WarmStart::new(hints),
             model: Model::new(model).map(Box::new),
-            emitter: Emitter::default(),
             calls_at_page,
             arrived: None,
             returned: None,

@@ -6,6 +6,7 @@ use hashbrown::{HashMap, HashSet};
 use treering_x86::Assembler;
 
 use crate::cache::block::Blocks;
+use crate::cache::emitter::Emitter;
 use crate::cache::indirect::{IndirectArcs, IndirectSite};
 use crate::cache::indirect_lookup::IndirectTargets;
 use crate::cache::link::{ContextRequest, ExitStub, ExitStubs};
@@ -49,6 +50,8 @@ pub(crate) struct CodeCache {
     pub(crate) tree_exits: Option<(u32, u32)>,
     /// A buffer that every link uses again.
     pub(crate) code: Assembler,
+    /// The buffers of translations; none while one is made.
+    pub(crate) emitter: Option<Box<Emitter>>,
 }
 
 /// The most units; exits note their unit by a bit of 32.
@@ -106,6 +109,7 @@ impl CodeCache {
             generations: 0,
             tree_exits,
             code: Assembler::new(0),
+            emitter: None,
         }
     }
 

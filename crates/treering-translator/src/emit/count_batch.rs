@@ -5,9 +5,7 @@
 //! remaining blocks; entries from elsewhere add the entered block and the remaining ones. The batch's length is known
 //! when all of it is written: the numbers are filled in then, before any thread runs it.
 
-use crate::address_space::AddressSpace;
-use crate::cache::code_cache::CodeCache;
-use crate::emit::translate::Trace;
+use crate::emit::trace_writer::TraceWriter;
 use crate::linking::entry::UNKNOWN;
 
 /// A count batch that is being written.
@@ -34,67 +32,64 @@ impl CountBatch {
         self.members.last().is_some_and(|last| last.block + 1 == block)
             && all + instructions < usize::from(UNKNOWN)
     }
+
+    /// Notes where the last block's exit holds the number of instructions to subtract.
+    pub(crate) fn note_exit(&mut self, exit: Option<u64>) {
+        if let Some(last) = self.members.last_mut() {
+            last.exit = exit;
+        }
+    }
 }
 
-impl AddressSpace {
+impl TraceWriter<'_, '_> {
     /// Adds a block's instructions to the tree's count, or adds the block to the batch that is being written.
-    pub(crate) fn batch_instructions(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
-        if !self.areas.has_trees() {
+    pub(crate) fn batch_instructions(&mut self, block: u32, instructions: usize) {
+        if !self.space.areas.has_trees() {
             return;
         }
-        let is_next = self.cache.blocks.get(block).derived && trace.count_batch.takes(block, instructions);
+        let is_next = self.block(block).derived && self.count_batch.takes(block, instructions);
         if is_next {
-            self.cache.blocks.get_mut(block).in_batch = true;
+            self.block_mut(block).in_batch = true;
         } else {
-            self.begin_count_batch(block, instructions, trace);
+            self.begin_count_batch(block, instructions);
         }
-        self.cache.blocks.get_mut(block).ahead = UNKNOWN;
-        trace.count_batch.members.push(Member { block, instructions: instructions as u8, exit: None });
+        self.block_mut(block).ahead = UNKNOWN;
+        self.count_batch.members.push(Member { block, instructions: instructions as u8, exit: None });
     }
 
     /// Begins a batch: writes the addition for its first block.
-    pub(crate) fn begin_count_batch(&mut self, block: u32, instructions: usize, trace: &mut Trace) {
-        self.end_count_batch(trace);
-        let Some(routines) = self.cache.units[trace.unit].context else { return };
+    pub(crate) fn begin_count_batch(&mut self, block: u32, instructions: usize) {
+        self.end_count_batch();
+        let Some(routines) = self.tree_routines() else { return };
         let code = &mut self.emitter.code;
         let start = code.here();
-        trace.count_batch.site = code.add_to_count(routines.count(instructions as u8));
+        self.count_batch.site = code.add_to_count(routines.count(instructions as u8));
         let end = code.here();
         self.emitter.steps.push(0, end - start);
-        self.cache.blocks.get_mut(block).added_from = (end - self.cache.blocks.get(block).entry) as u16;
+        let kept = self.block_mut(block);
+        kept.added_from = (end - kept.entry) as u16;
     }
 
     /// Ends a batch: fills in the numbers, as its length is known now.
-    pub(crate) fn end_count_batch(&mut self, trace: &mut Trace) {
-        let Some(routines) = self.cache.units[trace.unit].context else { return };
+    pub(crate) fn end_count_batch(&mut self) {
+        let Some(routines) = self.tree_routines() else { return };
         let mut ahead = 0;
-        for Member { block, instructions, exit } in trace.count_batch.members.drain(..).rev() {
-            self.cache.blocks.get_mut(block).ahead = ahead;
+        for Member { block, instructions, exit } in self.count_batch.members.drain(..).rev() {
+            self.space.cache.blocks.get_mut(block).ahead = ahead;
             if let Some(exit) = exit {
-                self.cache.units[trace.unit].patch(exit, routines.count(ahead));
+                self.space.cache.units[self.unit].patch(exit, routines.count(ahead));
             }
             ahead += instructions;
         }
         if ahead != 0 {
-            self.emitter.code.patch(trace.count_batch.site, routines.count(ahead));
+            self.emitter.code.patch(self.count_batch.site, routines.count(ahead));
         }
     }
-}
 
-impl CodeCache {
     /// The address of a count of no instructions. An exit behind a block of a batch subtracts it until the
     /// batch's length is known. Nothing outside of batches.
-    pub(crate) fn first_count(&self, trace: &Trace) -> Option<u64> {
-        let routines = self.units[trace.unit].context.filter(|_| !trace.count_batch.members.is_empty());
-        routines.map(|routines| routines.count(0))
-    }
-}
-
-impl Trace {
-    /// Notes where the last block's exit holds the number of instructions to subtract.
-    pub(crate) fn note_exit(&mut self, exit: Option<u64>) {
-        if let Some(last) = self.count_batch.members.last_mut() {
-            last.exit = exit;
-        }
+    pub(crate) fn first_count(&self) -> Option<u64> {
+        let routines = self.tree_routines();
+        routines.filter(|_| !self.count_batch.members.is_empty()).map(|routines| routines.count(0))
     }
 }

@@ -7,8 +7,10 @@ use crate::address_space::AddressSpace;
 use crate::areas::tree_frame::Lent;
 use crate::areas::tree_layout::{COUNT, OWN, SLOTS};
 use crate::cache::emitter::Emitter;
+use crate::context::Contexts;
+use crate::emit::trace_writer::TraceWriter;
 
-impl AddressSpace {
+impl TraceWriter<'_, '_> {
     /// Loads the program's own value into the register for an instruction that needs it. Returns how that was done.
     pub(crate) fn write_lending(&mut self, one: &Decoded) -> Option<Lending> {
         let own = self.own_place()?;
@@ -32,14 +34,20 @@ impl AddressSpace {
 
     /// Where the program's own value lies, if trees are kept.
     fn own_place(&self) -> Option<Own> {
-        let wide = self.context.as_ref()?.wide;
-        Some(Own { slot: OWN, wide, rcx: SLOTS.rcx })
+        self.space.context.as_deref().map(own_place)
     }
+}
 
+/// Where the program's own value of the register lies.
+fn own_place(context: &Contexts) -> Own {
+    Own { slot: OWN, wide: context.wide, rcx: SLOTS.rcx }
+}
+
+impl AddressSpace {
     /// How much of the program's own value is in the register before the instruction at an address; none if
     /// the count is there.
     pub(crate) fn lent(&self, rip: u64) -> Option<Lent> {
-        let own = self.own_place()?;
+        let own = self.context.as_deref().map(own_place)?;
         let unit = &self.cache.units[self.cache.unit_of(rip)?];
         let stands = |at: u64, bytes: &[u8]| {
             let mut found = vec![0; bytes.len()];

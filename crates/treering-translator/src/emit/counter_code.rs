@@ -4,12 +4,11 @@ use treering_x86::flags::{self, FlagSet};
 use treering_x86::registers::RegisterSet;
 use treering_x86::{Decoded, Flow, Register};
 
-use crate::address_space::AddressSpace;
 use crate::cache::block::End;
 use crate::cache::emitter::Emitter;
 use crate::cache::unit::MISS;
+use crate::emit::trace_writer::TraceWriter;
 use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, return_entry};
-use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::write_call;
 
 /// Where and how a block counts. The numbers are those of the block's instructions, from 0.
@@ -38,13 +37,13 @@ impl CounterCode {
     }
 }
 
-impl AddressSpace {
+impl TraceWriter<'_, '_> {
     /// Chooses how a block counts.
-    pub(crate) fn plan(&mut self, decoded: &[Decoded], thread: &mut StoppedThread<'_>) -> CounterCode {
+    pub(crate) fn plan(&mut self, decoded: &[Decoded]) -> CounterCode {
         if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
             return CounterCode::Inc(at);
         }
-        let after = self.program.live_after(&decoded[decoded.len() - 1], thread);
+        let after = self.space.program.live_after(&decoded[decoded.len() - 1], self.thread);
         if after != FlagSet::ALL
             && let Some(at) = flags::place_for_inc(decoded, after)
         {
@@ -63,7 +62,7 @@ impl AddressSpace {
 
     /// Writes the counter code.
     pub(crate) fn write_count(&mut self, block: u32, counting: CounterCode) {
-        let slot = counter_slot(self.cache.blocks.get(block).counter);
+        let slot = counter_slot(self.block(block).counter);
         let code = &mut self.emitter.code;
         let start = code.here();
         match counting {
@@ -81,7 +80,8 @@ impl AddressSpace {
             }
         }
         let end = code.here();
-        self.cache.blocks.get_mut(block).counted_from = (end - self.cache.blocks.get(block).entry) as u16;
+        let kept = self.block_mut(block);
+        kept.counted_from = (end - kept.entry) as u16;
         if counting != CounterCode::AtEnd {
             self.emitter.steps.push(0, end - start);
         }
@@ -91,7 +91,7 @@ impl AddressSpace {
     pub(crate) fn write_system_call(&mut self, last: &Decoded, block: u32) {
         let code = &mut self.emitter.code;
         let start = code.here();
-        match self.calls_at_page {
+        match self.space.calls_at_page {
             true => write_call(code),
             false => code.system_call(),
         }
@@ -103,17 +103,17 @@ impl AddressSpace {
         }
         let emitted = if u32::try_from(next).is_ok() { 5 } else { 10 };
         self.emitter.steps.push(0, emitted);
-        self.cache.blocks.get_mut(block).end = End::System;
+        self.block_mut(block).end = End::System;
     }
 
     /// Pushes the program's return address, as a call does. The return check is looked up only when the call returns:
     /// in programs with many calls, a thread would have to wait here for that cache line of the table.
-    pub(crate) fn write_push(&mut self, address: u64, unit: usize) {
+    pub(crate) fn write_push(&mut self, address: u64) {
         self.emitter.code.prefetch(return_entry(address) as u32);
         match i32::try_from(address) {
             Ok(short) => self.emitter.code.push_value(short),
             Err(_) => {
-                let constant = self.cache.units[unit].constant(address);
+                let constant = self.space.cache.units[self.unit].constant(address);
                 self.emitter.code.push_from(constant);
             }
         }
@@ -122,34 +122,35 @@ impl AddressSpace {
     /// Writes a return: it goes through the return table, whose checks compare the popped address.
     ///
     /// A return that also removes arguments is rare, and finds its target as an indirect jump does.
-    pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: CounterCode, unit: usize) {
-        if !self.cache.blocks.get(block).holds {
+    pub(crate) fn write_return(&mut self, block: u32, bytes: u16, counting: CounterCode) {
+        if !self.block(block).holds {
             self.write_save(block, counting);
         }
-        if self.areas.has_trees() {
-            self.write_leave(block, unit, bytes);
+        if self.space.areas.has_trees() {
+            self.write_leave(block, bytes);
         }
         let code = &mut self.emitter.code;
         code.pop_rcx();
         if bytes != 0 {
             code.store_gs(TARGET, Register::RCX);
             code.drop_stack(bytes);
-            return self.write_long_return(block, unit);
+            return self.write_long_return(block);
         }
         code.low_half_of_rcx();
         code.jump_by_rcx(TABLES as u32);
     }
 
-    fn write_long_return(&mut self, block: u32, unit: usize) {
-        if self.program.regions.are_watched() {
+    fn write_long_return(&mut self, block: u32) {
+        if self.space.program.regions.are_watched() {
             // Any return address may be watched later.
             self.emitter.code.store_gs_value(REQUEST, MISS);
-            self.emitter.code.jump(self.cache.units[unit].routines.request_target);
+            let request_target = self.routines().request_target;
+            self.emitter.code.jump(request_target);
             return;
         }
-        let looks_up = self.looks_up(false);
-        let (site, miss) = self.cache.new_site(unit, block, looks_up);
-        self.cache.sites[site as usize].jump = self.emitter.code.jump(miss);
+        let looks_up = self.space.looks_up(false);
+        let (site, miss) = self.space.cache.new_site(self.unit, block, looks_up);
+        self.space.cache.sites[site as usize].jump = self.emitter.code.jump(miss);
     }
 
     /// Saves rcx before an indirect transfer. A block without other counter code counts in rcx there.

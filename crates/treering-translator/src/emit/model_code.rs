@@ -6,26 +6,20 @@
 
 use treering_x86::{Decoded, Register};
 
-use crate::address_space::AddressSpace;
 use crate::cache::link::ExitStub;
-use crate::emit::translate::Trace;
+use crate::emit::trace_writer::TraceWriter;
 use crate::model::plan::{Telling, Value};
 use crate::sys::layout::{MODEL_BUFFER, MODEL_FIRST, MODEL_FULL_BYTE, MODEL_POSITION, MODEL_SECOND, REQUEST};
 
-impl AddressSpace {
-    /// Whether the counted code is modelled as well.
-    pub(crate) fn is_modelled(&self) -> bool {
-        self.model.is_some()
-    }
-
+impl TraceWriter<'_, '_> {
     /// Plans the words of a block, and writes the code for its beginning.
-    pub(crate) fn write_model_entry(&mut self, block: u32, decoded: &[Decoded], trace: &Trace) {
-        let Some(model) = &mut self.model else { return };
+    pub(crate) fn write_model_entry(&mut self, block: u32, decoded: &[Decoded]) {
+        let Some(model) = &mut self.space.model else { return };
         let end = decoded[decoded.len() - 1];
         let words = model.plan_block(block, decoded, &end);
-        let exit = self.cache.exits.add(ExitStub::Full(block));
-        let request = self.cache.units[trace.unit].routines.request;
-        let full = self.cache.units[trace.unit].append_cold(40, |code| {
+        let exit = self.space.cache.exits.add(ExitStub::Full(block));
+        let request = self.routines().request;
+        let full = self.append_cold(40, |code| {
             code.load_gs(Register::RCX, MODEL_FIRST);
             code.store_gs_value(REQUEST, exit);
             code.jump(request);
@@ -43,15 +37,15 @@ impl AddressSpace {
         code.load_gs(Register::RCX, MODEL_FIRST);
         let end = code.here();
         self.emitter.steps.push(0, end - start);
-        let entry = self.cache.blocks.get(block).entry;
-        if let Some(model) = &mut self.model {
+        let entry = self.block(block).entry;
+        if let Some(model) = &mut self.space.model {
             model.set_told_from(block, told - entry);
         }
     }
 
     /// Writes the words before an instruction, or after it.
     pub(crate) fn write_model_words(&mut self, instruction: usize, after: bool) {
-        let Some(model) = self.model.as_mut().map(|model| &mut model.planner) else { return };
+        let Some(model) = self.space.model.as_mut().map(|model| &mut model.planner) else { return };
         let words = model.words;
         let here =
             |telling: &&Telling| usize::from(telling.instruction) == instruction && telling.after == after;

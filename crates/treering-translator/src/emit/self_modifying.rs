@@ -6,31 +6,30 @@
 
 use treering_x86::{Assembler, Register};
 
-use crate::address_space::AddressSpace;
-use crate::emit::translate::Trace;
+use crate::emit::trace_writer::TraceWriter;
 use crate::sys::layout::SAVED_RCX;
 
 /// The most bytes of a block that compares itself. Its comparison is a single step
 /// ([`crate::cache::block::Steps`]), as rcx is not the program's until it ends.
 pub(crate) const LONGEST_COMPARED: usize = 40;
 
-impl AddressSpace {
+impl TraceWriter<'_, '_> {
     /// Writes the comparison, if the code may have changed when it runs.
-    pub(crate) fn write_comparison(&mut self, block: u32, bytes: &[u8], trace: &Trace) {
-        let address = self.cache.blocks.get(block).address;
-        if !self.program.regions.is_any_restless(address, bytes.len()) {
+    pub(crate) fn write_comparison(&mut self, block: u32, bytes: &[u8]) {
+        let address = self.block(block).address;
+        if !self.space.program.regions.is_any_restless(address, bytes.len()) {
             return;
         }
-        let changed = self.cache.changed_stub(block, trace.unit);
+        let changed = self.space.cache.changed_stub(block, self.unit);
         let start = self.emitter.code.here();
         compare(address, bytes, changed, &mut self.emitter.code);
         self.emitter.steps.push(0, self.emitter.code.here() - start);
     }
 
     /// Writes, in place of a block, a read of the block's address and then a request for the code.
-    pub(crate) fn write_touch(&mut self, block: u32, trace: &Trace) {
-        let changed = self.cache.changed_stub(block, trace.unit);
-        let address = self.cache.blocks.get(block).address;
+    pub(crate) fn write_touch(&mut self, block: u32) {
+        let changed = self.space.cache.changed_stub(block, self.unit);
+        let address = self.block(block).address;
         let code = &mut self.emitter.code;
         let start = code.here();
         code.store_gs(SAVED_RCX, Register::RCX);

@@ -15,16 +15,13 @@ use std::io;
 use treering_x86::flags::FlagSet;
 use treering_x86::{Decoded, Flow};
 
-use crate::address_space::AddressSpace;
 use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
-use crate::cache::batch::Jump;
 use crate::cache::link::EntryKind;
 use crate::counting::branch_bias::BranchBias;
-use crate::emit::translate::{Continuation, Trace};
+use crate::emit::trace_writer::{Continuation, TraceWriter};
 use crate::linking::entry::{room, write_count};
 use crate::program::program_code::DEPTH;
 use crate::program::region::PAGE;
-use crate::sys::remote_syscall::StoppedThread;
 
 /// A side exit: the way out of a block that does not continue to the next block of the trace.
 #[derive(Debug, Clone, Copy)]
@@ -37,42 +34,36 @@ pub(crate) struct SideExit {
     flags_are_dead: bool,
 }
 
-impl AddressSpace {
+impl TraceWriter<'_, '_> {
     /// Plans the side exit of a block whose next block in the trace can be derived.
     ///
     /// # Errors
     /// There is no counter left.
-    pub(crate) fn plan_side_exit(
-        &mut self,
-        decoded: &[Decoded],
-        trace: &Trace,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Option<SideExit>> {
+    pub(crate) fn plan_side_exit(&mut self, decoded: &[Decoded]) -> io::Result<Option<SideExit>> {
         let last = &decoded[decoded.len() - 1];
         let (target, leaves) = match last.flow() {
             Flow::Branch { target, .. } => (target, true),
             Flow::Jump(target) => (target, false),
             _ => return Ok(None),
         };
-        let Some(follows) = self.warm_start.branch_bias(&self.program.regions, decoded[0].address()) else {
-            return Ok(None);
-        };
+        let (regions, address) = (&self.space.program.regions, decoded[0].address());
+        let Some(follows) = self.space.warm_start.branch_bias(regions, address) else { return Ok(None) };
         let (next, other) = match follows {
             BranchBias::FallThrough => (last.next(), target),
             BranchBias::Taken => (target, last.next()),
         };
         let page = page_of(decoded).filter(|&page| page == next / PAGE);
-        let is_itself = next == decoded[0].address();
-        if page.is_none() || is_itself || !self.may_derive(decoded) || self.ends_trace(next, trace) {
+        if page.is_none() || next == address || !self.may_derive(decoded) || self.ends_trace(next) {
             return Ok(None);
         }
-        let flags_are_dead = leaves && self.program.live_at(other, DEPTH, thread).misses(FlagSet::OF_INC);
-        Ok(Some(SideExit { counter: self.areas.new_counter()?, follows, flags_are_dead }))
+        let flags_are_dead =
+            leaves && self.space.program.live_at(other, DEPTH, self.thread).misses(FlagSet::OF_INC);
+        Ok(Some(SideExit { counter: self.space.areas.new_counter()?, follows, flags_are_dead }))
     }
 
     /// Whether the block behind a side exit is derived.
     pub(crate) fn is_derived(&self, decoded: &[Decoded]) -> bool {
-        let before = self.cache.blocks.get(self.cache.blocks.len() as u32 - 1);
+        let before = self.block(self.space.cache.blocks.len() as u32 - 1);
         page_of(decoded) == Some(before.address / PAGE) && self.may_derive(decoded)
     }
 
@@ -80,10 +71,11 @@ impl AddressSpace {
     fn may_derive(&self, decoded: &[Decoded]) -> bool {
         let first = decoded[0].address();
         let length = (decoded[decoded.len() - 1].next() - first) as usize;
-        !self.program.regions.may_change(first)
-            && !self.program.regions.is_any_restless(first, length)
-            && !self.program.regions.are_watched()
-            && !self.is_modelled()
+        let regions = &self.space.program.regions;
+        !regions.may_change(first)
+            && !regions.is_any_restless(first, length)
+            && !regions.are_watched()
+            && self.space.model.is_none()
     }
 
     /// Writes a branch with its side exit, which counts. Returns how the trace continues.
@@ -92,7 +84,6 @@ impl AddressSpace {
         exit: SideExit,
         (condition, target): (u8, u64),
         next: u64,
-        trace: &mut Trace,
     ) -> Continuation {
         // Opposite conditions differ in the lowest bit (Intel SDM volume 1, appendix B).
         let (condition, other, follows) = match exit.follows {
@@ -100,25 +91,21 @@ impl AddressSpace {
             BranchBias::Taken => (condition ^ 1, next, target),
         };
         let mut site = 0;
-        let room = room(exit.flags_are_dead, trace.held, self.areas.has_trees());
-        let (counts, mut taken_back) = (self.cache.first_count(trace), None);
-        let stub = self.cache.units[trace.unit].append_cold(room, |code| {
-            if trace.held {
+        let held = self.held;
+        let room = room(exit.flags_are_dead, held, self.space.areas.has_trees());
+        let (counts, mut taken_back) = (self.first_count(), None);
+        let stub = self.append_cold(room, |code| {
+            if held {
                 code.release(&CONTEXT_SLOTS);
             }
             write_count(code, exit.counter, exit.flags_are_dead);
             taken_back = counts.map(|counts| code.take_from_count(counts));
             site = code.jump(other);
         });
-        trace.note_exit(taken_back);
-        self.emitter.batch.jumps.push(Jump {
-            unit: trace.unit,
-            site,
-            target: other,
-            entry_kind: EntryKind::default(),
-        });
+        self.count_batch.note_exit(taken_back);
+        self.note_jump(site, other, EntryKind::default());
         self.emitter.code.branch(condition, stub);
-        trace.work.push(other);
+        self.emitter.work.push(other);
         Continuation::Through(follows)
     }
 }

@@ -4,21 +4,22 @@ use treering_x86::context::{LOOK_UP_ROOM, raises_stack};
 use treering_x86::lending::{Lending, clears_upper_parts};
 use treering_x86::{Decoded, Flow, Register};
 
-use crate::address_space::AddressSpace;
 use crate::areas::tree_layout::SLOTS;
 use crate::emit::counter_code::CounterCode;
+use crate::emit::trace_writer::TraceWriter;
 
-impl AddressSpace {
+impl TraceWriter<'_, '_> {
     /// Leaves the current node before a return; rcx was saved. Registers stay held, except where the return
     /// removes more than its address from the stack.
     ///
     /// `bytes`: how many bytes the return removes. If the return is not that of the top activation, all
     /// frames end that were entered below the remaining stack: a function may have moved its return address
     /// down and then made a tail call to one with more arguments.
-    pub(crate) fn write_leave(&mut self, block: u32, unit: usize, bytes: u16) {
-        let Some(routines) = self.cache.units[unit].context else { return };
+    pub(crate) fn write_leave(&mut self, block: u32, bytes: u16) {
+        let Some(routines) = self.tree_routines() else { return };
+        let holds = self.block(block).holds;
         let code = &mut self.emitter.code;
-        if !self.cache.blocks.get(block).holds {
+        if !holds {
             code.store_gs(SLOTS.r11, Register::R11);
             code.load_frame(&SLOTS);
         }
@@ -28,7 +29,7 @@ impl AddressSpace {
         }
         let mut otherwise = 0;
         let room = if bytes == 0 { 48 } else { 64 };
-        self.cache.units[unit].append_cold(room, |code| {
+        self.append_cold(room, |code| {
             let go_on = code.here();
             if bytes != 0 {
                 code.add(Register::RSP, -i32::from(bytes));
@@ -64,12 +65,12 @@ impl AddressSpace {
             && decoded
                 .iter()
                 .all(|one| !one.uses_gs() && Lending::of(one).is_none() && !clears_upper_parts(one))
-            && self.program.is_steady(decoded[0].address())
+            && self.space.program.is_steady(decoded[0].address())
     }
 
     /// Notes a call and its target, as control may return behind it.
     pub(crate) fn note_call(&mut self, target: Option<u64>, next: u64) {
-        if let Some(context) = &mut self.context {
+        if let Some(context) = &mut self.space.context {
             context.returns.insert(next);
             context.called.extend(target);
         }
@@ -77,7 +78,7 @@ impl AddressSpace {
 
     /// Notes that a site jumps through a fixed memory location, as stubs of a linkage table do.
     pub(crate) fn note_linkage(&mut self, site: u32) {
-        if let Some(context) = &mut self.context {
+        if let Some(context) = &mut self.space.context {
             context.linkage.insert(site);
         }
     }
@@ -85,7 +86,7 @@ impl AddressSpace {
     /// Notes whether a block that ends in an indirect jump moves the stack pointer up, as code that leaves
     /// several functions at once does.
     pub(crate) fn note_raising(&mut self, block: u32, decoded: &[Decoded]) {
-        let Some(context) = &mut self.context else { return };
+        let Some(context) = &mut self.space.context else { return };
         let jumps = decoded.last().is_some_and(|last| last.flow() == Flow::IndirectJump);
         if jumps && decoded.iter().any(raises_stack) {
             context.raising.insert(block);
@@ -94,19 +95,18 @@ impl AddressSpace {
 
     /// Writes the entry code of a function in front of its first block, if a called function begins there and
     /// trees are kept. Returns whether it did: the block is then reached with registers held.
-    pub(crate) fn write_entering(&mut self, address: u64, unit: usize) -> bool {
-        if !self.context.as_ref().is_some_and(|context| context.called.contains(&address)) {
+    pub(crate) fn write_entering(&mut self, address: u64) -> bool {
+        if !self.space.context.as_ref().is_some_and(|context| context.called.contains(&address)) {
             return false;
         }
-        let Some(callee) = self.callee(unit, address) else { return false };
+        let Some(callee) = self.space.callee(self.unit, address) else { return false };
         let stub = self.emitter.code.here();
         let look_up = self.emitter.code.enter_node(&SLOTS, &callee);
-        let place =
-            self.cache.units[unit].append_cold(LOOK_UP_ROOM, |code| code.look_up(&SLOTS, &callee, &look_up));
+        let place = self.append_cold(LOOK_UP_ROOM, |code| code.look_up(&SLOTS, &callee, &look_up));
         self.emitter.code.patch(look_up.site, place);
-        let propagates =
-            self.counting.propagation.wanted_level(address).is_some() && self.program.is_steady(address);
-        if let Some(context) = &mut self.context {
+        let wanted = self.space.counting.propagation.wanted_level(address);
+        let propagates = wanted.is_some() && self.space.program.is_steady(address);
+        if let Some(context) = &mut self.space.context {
             context.in_line.insert((address, propagates), stub);
         }
         true

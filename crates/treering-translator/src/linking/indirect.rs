@@ -137,7 +137,7 @@ impl AddressSpace {
             next = arc.next;
         }
         let place = self.cache.units[unit].here();
-        let code = &mut self.emitter.code;
+        let code = &mut self.cache.code;
         code.restart(place);
         if self.cache.blocks.get(block).target != 0 {
             // The inline check before it has subtracted its key from rcx.
@@ -164,7 +164,7 @@ impl AddressSpace {
         }
         let go = self.indirect_entry(site, target, entry);
         let routines = self.cache.units[unit].routines;
-        let code = &mut self.emitter.code;
+        let code = &mut self.cache.code;
         let start = self.cache.units[unit].here();
         code.restart(start);
         let check = TargetCheck {

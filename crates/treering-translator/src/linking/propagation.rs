@@ -19,7 +19,7 @@ impl AddressSpace {
             None => waits && level != u8::MAX && !self.counting.propagation.ended.contains_key(&target),
         };
         if !is_possible
-            || self.is_modelled()
+            || self.model.is_some()
             || self.program.regions.are_watched()
             || !self.program.is_steady(target)
         {
