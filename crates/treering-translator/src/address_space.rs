@@ -40,8 +40,8 @@ pub(crate) struct AddressSpace {
     pub(crate) cache: CodeCache,
     pub(crate) areas: ThreadAreas,
     pub(crate) counting: Counting,
-    /// Facts about the calls of its code, if trees are kept.
-    pub(crate) context: Option<Box<Contexts>>,
+    /// Facts about the calls of its code, for trees.
+    pub(crate) context: Contexts,
     /// The program's history, from earlier runs.
     pub(crate) warm_start: WarmStart,
     /// The model of caches and predictors, if it was asked for.
@@ -139,7 +139,7 @@ impl AddressSpace {
             cache: CodeCache::new(tables, units, unit_size.min(UNIT_SIZE), has_trees),
             areas: ThreadAreas::new(files, most_counters.min(most), trees),
             counting: Counting::default(),
-            context: tree.map(|files| Box::new(Contexts::new(files))),
+            context: Contexts::new(tree.unwrap_or_default()),
             warm_start: WarmStart::new(hints),
             model: Model::new(model).map(Box::new),
             calls_at_page,

@@ -8,6 +8,7 @@
 //! Where a program uses xmm15, ymm15 or zmm15 itself, the program's value is loaded for that instruction
 //! only: see `emit/count_register.rs`.
 
+mod calls;
 mod function_starts;
 mod snapshot;
 mod tree;
@@ -22,7 +23,7 @@ pub(crate) use function_starts::FunctionStarts;
 pub(crate) use snapshot::TreeSnapshot;
 pub use tree::{ContextNode, ContextTree};
 
-/// Facts about calls and functions in an address space.
+/// Facts about calls and functions in an address space. Nothing is noted where no trees are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Contexts {
     /// Where functions begin, by file.

@@ -127,7 +127,9 @@ impl TraceWriter<'_, '_> {
         kept.counted_before = kept.derived || propagated;
         kept.begins_without_flags = plan.counting == CounterCode::Inc(0);
         self.emitter.steps.clear();
-        self.note_raising(block, decoded);
+        if let Some(contexts) = self.contexts() {
+            contexts.note_raising(block, decoded);
+        }
         if plan.may_change {
             // Five bytes for a jump, in case the code is evicted while threads run it.
             self.emitter.code.nop(5);

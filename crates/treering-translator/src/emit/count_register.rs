@@ -34,7 +34,7 @@ impl TraceWriter<'_, '_> {
 
     /// Where the program's own value lies, if trees are kept.
     fn own_place(&self) -> Option<Own> {
-        self.space.context.as_deref().map(own_place)
+        self.space.areas.has_trees().then(|| own_place(&self.space.context))
     }
 }
 
@@ -47,7 +47,7 @@ impl AddressSpace {
     /// How much of the program's own value is in the register before the instruction at an address; none if
     /// the count is there.
     pub(crate) fn lent(&self, rip: u64) -> Option<Lent> {
-        let own = self.context.as_deref().map(own_place)?;
+        let own = self.areas.has_trees().then(|| own_place(&self.context))?;
         let unit = &self.cache.units[self.cache.unit_of(rip)?];
         let stands = |at: u64, bytes: &[u8]| {
             let mut found = vec![0; bytes.len()];

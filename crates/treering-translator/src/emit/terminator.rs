@@ -2,6 +2,7 @@
 
 use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
+use crate::address_space::AddressSpace;
 use crate::cache::batch::Jump;
 use crate::cache::block::End;
 use crate::cache::indirect::LONGEST_CHAIN;
@@ -158,7 +159,9 @@ impl TraceWriter<'_, '_> {
     /// Writes a direct call, which returns to `next`.
     fn write_call(&mut self, block: u32, target: u64, next: u64) {
         self.write_push(next);
-        self.note_call(Some(target), next);
+        if let Some(contexts) = self.contexts() {
+            contexts.note_call(Some(target), next);
+        }
         let propagates = self.space.may_propagate(block, target, true);
         self.block_mut(block).propagates = propagates;
         self.write_jump_into(block, target);
@@ -180,16 +183,21 @@ impl TraceWriter<'_, '_> {
         self.emitter.code.store_gs(TARGET, Register::RCX);
         if calls {
             self.write_push(last.next());
-            self.note_call(None, last.next());
+            if let Some(contexts) = self.contexts() {
+                contexts.note_call(None, last.next());
+            }
         }
         let looks_up = self.space.looks_up(calls);
         let (site, miss) = self.space.cache.new_site(self.unit, block, looks_up);
-        if last.relative_operand().is_some() {
-            self.note_linkage(site);
+        if let (Some(_), Some(contexts)) = (last.relative_operand(), self.contexts()) {
+            contexts.linkage.insert(site);
         }
         let from = self.block(block).address;
         let mut presumed = self.space.warm_start.hinted_targets(&self.space.program.regions, from);
-        presumed.retain(|&target| calls || self.space.may_presume_jump(from, target));
+        if !calls && self.space.areas.has_trees() {
+            let AddressSpace { context, program, .. } = &mut *self.space;
+            presumed.retain(|&target| context.may_presume_jump(from, target, program));
+        }
         let first = self.is_in_line(calls, &presumed).then(|| presumed.remove(0));
         let place = first.unwrap_or(0);
         self.space.cache.sites[site as usize].jump = match first {
@@ -226,7 +234,9 @@ impl TraceWriter<'_, '_> {
         self.block_mut(block).propagates = propagates;
         self.write_jump_into(block, target);
         self.emitter.work.push(target);
-        self.space.note_call_of(target);
+        if let Some(contexts) = self.contexts() {
+            contexts.called.insert(target);
+        }
         // The block's first arc needs no counter.
         let arc = self.space.cache.add_arc(block, target, None, self.space.program.region_at(target));
         self.space.cache.arcs.set_checked(arc, true);

@@ -4,6 +4,7 @@ use std::io;
 
 use crate::address_space::AddressSpace;
 use crate::cache::batch::{Batch, Jump};
+use crate::context::Contexts;
 use crate::emit::trace_writer::TraceWriter;
 use crate::sys::remote_syscall::StoppedThread;
 
@@ -64,7 +65,8 @@ impl AddressSpace {
         for number in self.warm_start.new_regions(self.program.regions.log().len()) {
             let module = self.warm_start.module_of(&self.program.regions.log()[number]);
             // Whether a jump is a call must not depend on the order of translation.
-            let is_usable = module.is_some() && (!self.areas.has_trees() || self.has_starts(number));
+            let is_known = |context: &mut Contexts| context.starts_of(number, &self.program).is_some();
+            let is_usable = module.is_some() && (!self.areas.has_trees() || is_known(&mut self.context));
             self.warm_start.follow(module.filter(|_| is_usable));
         }
         self.warm_start.is_warm = self.warm_start.is_hinted(&self.program.regions, address);

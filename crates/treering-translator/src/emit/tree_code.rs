@@ -1,10 +1,11 @@
 //! The code in blocks that keeps the calling context tree: at a function's entry, at calls and at returns.
 
-use treering_x86::context::{LOOK_UP_ROOM, raises_stack};
+use treering_x86::context::LOOK_UP_ROOM;
 use treering_x86::lending::{Lending, clears_upper_parts};
 use treering_x86::{Decoded, Flow, Register};
 
 use crate::areas::tree_layout::SLOTS;
+use crate::context::Contexts;
 use crate::emit::counter_code::CounterCode;
 use crate::emit::trace_writer::TraceWriter;
 
@@ -68,35 +69,15 @@ impl TraceWriter<'_, '_> {
             && self.space.program.is_steady(decoded[0].address())
     }
 
-    /// Notes a call and its target, as control may return behind it.
-    pub(crate) fn note_call(&mut self, target: Option<u64>, next: u64) {
-        if let Some(context) = &mut self.space.context {
-            context.returns.insert(next);
-            context.called.extend(target);
-        }
-    }
-
-    /// Notes that a site jumps through a fixed memory location, as stubs of a linkage table do.
-    pub(crate) fn note_linkage(&mut self, site: u32) {
-        if let Some(context) = &mut self.space.context {
-            context.linkage.insert(site);
-        }
-    }
-
-    /// Notes whether a block that ends in an indirect jump moves the stack pointer up, as code that leaves
-    /// several functions at once does.
-    pub(crate) fn note_raising(&mut self, block: u32, decoded: &[Decoded]) {
-        let Some(context) = &mut self.space.context else { return };
-        let jumps = decoded.last().is_some_and(|last| last.flow() == Flow::IndirectJump);
-        if jumps && decoded.iter().any(raises_stack) {
-            context.raising.insert(block);
-        }
+    /// The facts about calls, if trees are kept: without them, nothing is noted.
+    pub(crate) fn contexts(&mut self) -> Option<&mut Contexts> {
+        self.space.areas.has_trees().then_some(&mut self.space.context)
     }
 
     /// Writes the entry code of a function in front of its first block, if a called function begins there and
     /// trees are kept. Returns whether it did: the block is then reached with registers held.
     pub(crate) fn write_entering(&mut self, address: u64) -> bool {
-        if !self.space.context.as_ref().is_some_and(|context| context.called.contains(&address)) {
+        if !self.space.context.called.contains(&address) {
             return false;
         }
         let Some(callee) = self.space.callee(self.unit, address) else { return false };
@@ -106,9 +87,7 @@ impl TraceWriter<'_, '_> {
         self.emitter.code.patch(look_up.site, place);
         let wanted = self.space.counting.propagation.wanted_level(address);
         let propagates = wanted.is_some() && self.space.program.is_steady(address);
-        if let Some(context) = &mut self.space.context {
-            context.in_line.insert((address, propagates), stub);
-        }
+        self.space.context.in_line.insert((address, propagates), stub);
         true
     }
 }
