@@ -56,25 +56,30 @@ pub(crate) struct AddressSpace {
     pub(crate) warnings: Vec<&'static str>,
 }
 
-/// The resources and options of a new address space.
-#[derive(Debug, Default)]
-pub(crate) struct Provision {
-    /// The process.
-    pub(crate) pid: i32,
-    /// The path for the files of its counters, if they are in files.
-    pub(crate) files: Option<PathBuf>,
+/// The options that all address spaces of a run share.
+#[derive(Debug, Clone)]
+pub(crate) struct SpaceOptions {
     /// Where functions begin according to their files, if trees are kept.
     pub(crate) tree: Option<FileFunctionStarts>,
     /// The size limits of its trees.
     pub(crate) limits: TreeLimits,
-    /// Whether the program's system calls are made at [`CALL`](crate::sys::syscall_page::CALL).
-    pub(crate) calls_at_page: bool,
-    /// What is modelled.
     pub(crate) model: ModelOptions,
     /// The most counters that it may have.
     pub(crate) most_counters: u32,
     /// The number of bytes of each unit that may be used.
     pub(crate) unit_size: u64,
+}
+
+/// The resources of a new address space.
+#[derive(Debug)]
+pub(crate) struct Provision {
+    /// The process.
+    pub(crate) pid: i32,
+    pub(crate) options: SpaceOptions,
+    /// The path for the files of its counters, if they are in files.
+    pub(crate) files: Option<PathBuf>,
+    /// Whether the program's system calls are made at [`CALL`](crate::sys::syscall_page::CALL).
+    pub(crate) calls_at_page: bool,
     /// The program's history, from earlier runs.
     pub(crate) hints: Rc<ProgramHints>,
     /// A file of counters, for reuse.
@@ -100,48 +105,36 @@ impl AddressSpace {
         code: u64,
         thread: &mut StoppedThread<'_>,
         replace: Option<&AddressSpace>,
-        Provision {
-            pid,
-            files,
-            tree,
-            limits,
-            calls_at_page,
-            model,
-            most_counters,
-            unit_size,
-            hints,
-            spare,
-            used,
-        }: Provision,
+        provision: Provision,
     ) -> io::Result<Self> {
-        let is_used = used.is_some();
-        let (tables, units) = match used {
+        let Provision { pid, options, calls_at_page, .. } = provision;
+        let is_used = provision.used.is_some();
+        let (tables, units) = match provision.used {
             Some(UsedMemory { tables, units }) => (tables, units),
             None => (SharedMemory::new("treering tables", TABLES_SIZE)?, Vec::new()),
         };
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let has_trees = options.tree.is_some();
         thread.remotely(|calls| {
             for old in replace.iter().flat_map(|space| &space.cache.units).skip(1) {
                 calls.unmap(old.base, UNIT_SIZE)?;
             }
             // Without trees, the first segment's memory is replaced.
-            let kept = usize::from(tree.is_none());
+            let kept = usize::from(!has_trees);
             for &base in replace.iter().flat_map(|space| &space.areas.segment_bases).skip(kept) {
                 calls.unmap(base, SEGMENT_SIZE)?;
             }
             calls.map(&tables, TABLES, TABLES_SIZE, libc::PROT_READ, replace.is_some())
         })?;
-        let has_trees = tree.is_some();
-        let most = if model.is_wanted() { MOST_COUNTERS_BESIDE_MODEL } else { MOST_COUNTERS };
-        let trees = has_trees.then(|| Box::new(Trees::new(limits)));
+        let most = if options.model.is_wanted() { MOST_COUNTERS_BESIDE_MODEL } else { MOST_COUNTERS };
+        let trees = has_trees.then(|| Box::new(Trees::new(options.limits)));
         let mut space = Self {
             program: ProgramCode::new(regions),
-            cache: CodeCache::new(tables, units, unit_size.min(UNIT_SIZE), has_trees),
-            areas: ThreadAreas::new(files, most_counters.min(most), trees),
+            cache: CodeCache::new(tables, units, options.unit_size.min(UNIT_SIZE), has_trees),
+            areas: ThreadAreas::new(provision.files, options.most_counters.min(most), trees),
             counting: Counting::default(),
-            context: Contexts::new(tree.unwrap_or_default()),
-            warm_start: WarmStart::new(hints),
-            model: Model::new(model).map(Box::new),
+            context: Contexts::new(options.tree.unwrap_or_default()),
+            warm_start: WarmStart::new(provision.hints),
+            model: Model::new(options.model).map(Box::new),
             calls_at_page,
             arrived: None,
             returned: None,
@@ -149,7 +142,8 @@ impl AddressSpace {
         };
         space.program.regions.calls.process = (!calls_at_page).then_some(pid);
         let replaced = replace.and_then(|old| old.areas.segment_bases.first().copied());
-        space.areas.add_segment(thread, protection, replaced, spare)?;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        space.areas.add_segment(thread, protection, replaced, provision.spare)?;
         match replace.and_then(|old| old.cache.units.first()) {
             Some(old) => space.cache.map_unit(old.base, thread, true)?,
             None => space.cache.add_unit(code, thread)?,

@@ -166,9 +166,9 @@ impl Sink<'_> {
 fn tracer(command: &Command) -> Result<Tracer, CountError> {
     let mut tracer = Tracer::new(command.tree, command.model)
         .map_err(|error| CountError::Setup("shared memory", error))?;
-    tracer.most_counters = command.most_counters.unwrap_or(u32::MAX);
-    tracer.unit_size = command.unit_size.unwrap_or(u64::MAX);
-    tracer.limits = command.limits;
+    tracer.options.most_counters = command.most_counters.unwrap_or(u32::MAX);
+    tracer.options.unit_size = command.unit_size.unwrap_or(u64::MAX);
+    tracer.options.limits = command.limits;
     let hints = command.hints.as_deref().filter(|_| command.selection.is_none());
     // The beginning of a process that ran before is not seen.
     tracer.hints = hints.map(|directory| Hints::new(directory, command.pid.is_none()));

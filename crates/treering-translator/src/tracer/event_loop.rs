@@ -7,7 +7,7 @@ use std::rc::Rc;
 use hashbrown::HashMap;
 use treering_profile::{BranchKind, UncountedReason};
 
-use crate::address_space::{AddressSpace, Provision, UsedMemory};
+use crate::address_space::{AddressSpace, Provision, SpaceOptions, UsedMemory};
 use crate::areas::tree_frame::Inherited;
 use crate::areas::trees::TreeLimits;
 use crate::context::FileFunctionStarts;
@@ -63,20 +63,14 @@ pub(crate) struct Tracer {
     used: Vec<UsedMemory>,
     /// The history of earlier runs, if it is kept.
     pub(crate) hints: Option<Hints>,
-    /// Where functions begin according to their files, if calling context trees are kept.
-    tree: Option<FileFunctionStarts>,
     /// Chooses the watched addresses, if only a part of the run is counted.
     pub(crate) watcher: Option<Rc<Watcher>>,
     /// Whether counting has ended.
     pub(crate) stopped: bool,
     /// The only process that is counted, if its children are not.
     pub(crate) only: Option<i32>,
-    model: ModelOptions,
-    /// How many counters each process may have.
-    pub(crate) most_counters: u32,
-    /// How many bytes of each unit of translated code may be used.
-    pub(crate) unit_size: u64,
-    pub(crate) limits: TreeLimits,
+    /// The options of all address spaces.
+    pub(crate) options: SpaceOptions,
     /// How often translated code has asked the tracer.
     pub(crate) requests: u64,
     pub(crate) ended: Vec<ProgramCounts>,
@@ -117,14 +111,16 @@ impl Tracer {
             store: None,
             used: Vec::new(),
             hints: None,
-            tree: tree.then(FileFunctionStarts::default),
             watcher: None,
             stopped: false,
             only: None,
-            model,
-            most_counters: u32::MAX,
-            unit_size: u64::MAX,
-            limits: TreeLimits::default(),
+            options: SpaceOptions {
+                tree: tree.then(FileFunctionStarts::default),
+                limits: TreeLimits::default(),
+                model,
+                most_counters: u32::MAX,
+                unit_size: u64::MAX,
+            },
             requests: 0,
             ended: Vec::new(),
             not_counted: Vec::new(),
@@ -300,24 +296,14 @@ impl Tracer {
 
     /// The resources for a new address space of a program.
     pub(crate) fn provision(&mut self, pid: i32, files: Option<PathBuf>, program: &Path) -> Provision {
-        let (tree, model) = (self.tree.clone(), self.model);
-        let hints = self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default();
-        let (limits, most_counters, unit_size) = (self.limits, self.most_counters, self.unit_size);
-        let spare = self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare);
-        let calls_at_page = self.attached.is_some();
-        let used = self.used.pop();
         Provision {
             pid,
+            options: self.options.clone(),
+            calls_at_page: self.attached.is_some(),
+            hints: self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default(),
+            spare: self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare),
+            used: self.used.pop(),
             files,
-            tree,
-            limits,
-            calls_at_page,
-            model,
-            most_counters,
-            unit_size,
-            hints,
-            spare,
-            used,
         }
     }
 
