@@ -10,6 +10,7 @@ pub(crate) mod indirect;
 pub(crate) mod indirect_lookup;
 pub(crate) mod link;
 pub(crate) mod return_table;
+pub(crate) mod return_watch;
 pub(crate) mod target_check;
 pub(crate) mod tree_routines;
 pub(crate) mod unit;

@@ -5,6 +5,5 @@ pub(crate) mod eviction;
 pub(crate) mod incoming;
 pub(crate) mod indirect;
 pub(crate) mod propagation;
-pub(crate) mod return_watch;
 pub(crate) mod tree_stubs;
 pub(crate) mod unload;

@@ -79,7 +79,9 @@ impl Tracer {
                 let mut to = [0; 8];
                 sys::read_memory(tid, stack, &mut to);
                 let to = u64::from_le_bytes(to);
-                program.space.watch_return(to)?;
+                if program.space.program.regions.contains(to) {
+                    program.space.cache.watch_return(to)?;
+                }
                 thread.entered.frame = Some(Frame { stack, to });
             }
             // The function jumped to itself, or a jump had left its former activation.

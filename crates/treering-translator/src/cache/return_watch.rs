@@ -2,12 +2,14 @@
 
 use std::io;
 
-use crate::address_space::AddressSpace;
 use crate::cache::code_cache::CodeCache;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::sys::layout::RETURN_ENTRIES;
 
-impl AddressSpace {
+/// The most bytes of a check.
+const MOST: u64 = 128;
+
+impl CodeCache {
     /// From now on, returns to an address ask the tracer, each time. A check in front of the return checks of
     /// the table's entry treats the address as one without a return check.
     ///
@@ -16,27 +18,21 @@ impl AddressSpace {
     /// # Errors
     /// There is no room for the check.
     pub(crate) fn watch_return(&mut self, address: u64) -> io::Result<()> {
-        if !self.program.regions.contains(address) || !self.cache.watched_returns.insert(address) {
+        if !self.watched_returns.insert(address) {
             return Ok(());
         }
-        let Some(unit) = (0..self.cache.units.len()).find(|&unit| self.cache.units[unit].has_some_room())
-        else {
+        let Some(unit) = (0..self.units.len()).find(|&unit| self.units[unit].has_some_room()) else {
             return Err(io::Error::other("no room for translated code that watches a function's return"));
         };
         let entry = (address as usize % RETURN_ENTRIES * 8) as u64;
-        let start = match self.cache.return_table.is_free(address) {
-            true => self.cache.write_first_check(unit, address),
-            false => self.cache.write_check_before(unit, address, self.cache.tables.load(entry)),
+        let start = match self.return_table.is_free(address) {
+            true => self.write_first_check(unit, address),
+            false => self.write_check_before(unit, address, self.tables.load(entry)),
         };
-        self.cache.tables.store(entry, start);
+        self.tables.store(entry, start);
         Ok(())
     }
-}
 
-/// The most bytes of a check.
-const MOST: u64 = 128;
-
-impl CodeCache {
     /// Writes the check as the first one of its table entry: return checks are chained behind it.
     fn write_first_check(&mut self, unit: usize, address: u64) -> u64 {
         let routines = self.units[unit].routines;
