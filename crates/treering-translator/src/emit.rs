@@ -5,6 +5,7 @@ pub(crate) mod count_batch;
 pub(crate) mod count_register;
 pub(crate) mod counter_code;
 pub(crate) mod model_code;
+mod propagation;
 pub(crate) mod self_modifying;
 pub(crate) mod side_exit;
 pub(crate) mod terminator;

@@ -6,6 +6,7 @@ use treering_x86::{Decoded, Flow, LINE, Register, rewrite};
 
 use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
 use crate::cache::batch::Written;
+use crate::cache::block::End;
 use crate::cache::target_check::{TargetCheck, TargetLocation};
 use crate::emit::counter_code::CounterCode;
 use crate::emit::side_exit::SideExit;
@@ -58,7 +59,7 @@ impl TraceWriter<'_, '_> {
                 self.write_body(block, decoded, window, counting);
                 let last_bytes = &window[(last.address() - first.address()) as usize..];
                 let continuation = self.write_end(block, last, last_bytes, counting);
-                self.space.note_direct_target(block);
+                self.note_direct_target(block);
                 continuation
             }
         };
@@ -152,6 +153,18 @@ impl TraceWriter<'_, '_> {
         kept.opens = here == kept.entry;
         self.write_count(block, counting);
         CounterCode::None
+    }
+
+    /// Notes the target region of a block's last instruction, if it is another region.
+    fn note_direct_target(&mut self, block: u32) {
+        let kept = self.block(block);
+        if !matches!(kept.end, End::Call | End::Jump) {
+            return;
+        }
+        let (region, target) = (kept.region, self.space.program.region_at(kept.target));
+        if region != target {
+            self.space.cache.direct_targets.insert(block, target);
+        }
     }
 
     /// Notes where a block ends.

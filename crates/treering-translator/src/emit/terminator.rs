@@ -162,8 +162,7 @@ impl TraceWriter<'_, '_> {
         if let Some(contexts) = self.contexts() {
             contexts.note_call(Some(target), next);
         }
-        let propagates = self.space.may_propagate(block, target, true);
-        self.block_mut(block).propagates = propagates;
+        self.propagate(block, target, true);
         self.write_jump_into(block, target);
         self.emitter.work.push(target);
     }
@@ -230,8 +229,7 @@ impl TraceWriter<'_, '_> {
         let check = TargetCheck { address: target, location: TargetLocation::Rcx, otherwise };
         let jump = check.write(&mut self.emitter.code);
         TargetCheck::write_hit(None, &mut self.emitter.code);
-        let propagates = self.space.may_propagate(block, target, true);
-        self.block_mut(block).propagates = propagates;
+        self.propagate(block, target, true);
         self.write_jump_into(block, target);
         self.emitter.work.push(target);
         if let Some(contexts) = self.contexts() {
@@ -255,8 +253,7 @@ impl TraceWriter<'_, '_> {
         if near && !self.ends_trace(target) {
             return Continuation::Through(target);
         }
-        let propagates = self.space.may_propagate(block, target, false);
-        self.block_mut(block).propagates = propagates;
+        let propagates = self.propagate(block, target, false);
         self.write_jump_of(target, EntryKind { propagates, ..EntryKind::default() });
         self.emitter.work.push(target);
         Continuation::None

@@ -35,14 +35,6 @@ impl AddressSpace {
         Ok(arc)
     }
 
-    /// Links a known target again, unless the site has a check for it: another thread may have asked at the same
-    /// time, or made its log entry before.
-    pub(crate) fn relink(&mut self, site: u32, arc: u32, entry: u64) {
-        if !self.cache.arcs.get(arc).is_checked {
-            self.link_target(site as usize, arc, entry);
-        }
-    }
-
     /// A thread went from a site to a target that the site's routines did not know. The target is added to
     /// them, if its translation may be `linked`.
     ///
@@ -58,8 +50,9 @@ impl AddressSpace {
         let block = self.cache.sites[site as usize].block;
         let arc = match self.cache.find_arc(block, target) {
             Some(arc) => {
-                if let Some(entry) = linked {
-                    self.relink(site, arc, entry);
+                // Another thread may have asked at the same time, or made its log entry before.
+                if let Some(entry) = linked.filter(|_| !self.cache.arcs.get(arc).is_checked) {
+                    self.link_target(site as usize, arc, entry);
                 }
                 arc
             }

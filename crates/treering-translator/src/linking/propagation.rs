@@ -1,4 +1,4 @@
-//! Decides which blocks propagate their counts to their successors, and ends that when a successor is evicted.
+//! Ends the propagation of counts to blocks that are evicted.
 
 use crate::address_map::AddressSet;
 use crate::address_space::AddressSpace;
@@ -6,32 +6,6 @@ use crate::cache::block::End;
 use crate::cache::link::EntryKind;
 
 impl AddressSpace {
-    /// Whether a block that is being written may propagate its count to the target of its last instruction.
-    /// With `waits`, even if the target is not translated yet.
-    pub(crate) fn may_propagate(&mut self, block: u32, target: u64, waits: bool) -> bool {
-        let level = self.cache.blocks.get(block).level;
-        let callee = self.cache.blocks.at(target);
-        let is_possible = match callee {
-            Some(callee) => {
-                self.cache.blocks.get(callee).level > level
-                    && self.counting.propagation.lets_in_uncounted(&self.cache.blocks, callee)
-            }
-            None => waits && level != u8::MAX && !self.counting.propagation.ended.contains_key(&target),
-        };
-        if !is_possible
-            || self.model.is_some()
-            || self.program.regions.are_watched()
-            || !self.program.is_steady(target)
-        {
-            return false;
-        }
-        if callee.is_none() {
-            let wanted = self.counting.propagation.levels.entry(target).or_default();
-            *wanted = (level + 1).max(*wanted);
-        }
-        true
-    }
-
     /// Blocks were retired: the blocks that propagate their counts to them ask the tracer from now on.
     pub(crate) fn end_propagation(&mut self, retired: &[u32]) {
         let mut ended = AddressSet::default();

@@ -5,7 +5,6 @@
 //! it are removed: their sites ask the tracer again, and get new arcs.
 
 use crate::address_space::AddressSpace;
-use crate::cache::block::End;
 use crate::cache::code_cache::CodeCache;
 use crate::cache::indirect::table_entry;
 use crate::sys::layout::SITE_ENTRIES;
@@ -21,18 +20,6 @@ impl AddressSpace {
         self.cache.unlink_targets(start, end);
         self.cache.forget_targets();
         self.forget_functions(start, end);
-    }
-
-    /// Notes the target region of a block's last instruction, if it is another region.
-    pub(crate) fn note_direct_target(&mut self, block: u32) {
-        let kept = self.cache.blocks.get(block);
-        if !matches!(kept.end, End::Call | End::Jump) {
-            return;
-        }
-        let (region, target) = (kept.region, self.program.region_at(kept.target));
-        if region != target {
-            self.cache.direct_targets.insert(block, target);
-        }
     }
 
     /// Retires the blocks of other regions whose calls and jumps lead here: the code that is mapped here next
