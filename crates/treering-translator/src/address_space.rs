@@ -46,8 +46,6 @@ pub(crate) struct AddressSpace {
     pub(crate) warm_start: WarmStart,
     /// The model of caches and predictors, if it was asked for.
     pub(crate) model: Option<Box<Model>>,
-    /// Whether its code makes the program's system calls at [`CALL`](crate::sys::syscall_page::CALL).
-    pub(crate) calls_at_page: bool,
     /// The watched address at which a thread has just arrived, if there is one.
     pub(crate) arrived: Option<u64>,
     /// The target of the return that was answered last.
@@ -129,13 +127,12 @@ impl AddressSpace {
         let trees = has_trees.then(|| Box::new(Trees::new(options.limits)));
         let mut space = Self {
             program: ProgramCode::new(regions),
-            cache: CodeCache::new(tables, units, options.unit_size.min(UNIT_SIZE), has_trees),
+            cache: CodeCache::new(tables, units, options.unit_size.min(UNIT_SIZE), calls_at_page, has_trees),
             areas: ThreadAreas::new(provision.files, options.most_counters.min(most), trees),
             counting: Counting::default(),
             context: Contexts::new(options.tree.unwrap_or_default()),
             warm_start: WarmStart::new(provision.hints),
             model: Model::new(options.model).map(Box::new),
-            calls_at_page,
             arrived: None,
             returned: None,
             warnings: Vec::new(),
@@ -145,8 +142,8 @@ impl AddressSpace {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         space.areas.add_segment(thread, protection, replaced, provision.spare)?;
         match replace.and_then(|old| old.cache.units.first()) {
-            Some(old) => space.cache.map_unit(old.base, thread, true)?,
-            None => space.cache.add_unit(code, thread)?,
+            Some(old) => space.cache.map_unit(old.base, has_trees, thread, true)?,
+            None => space.cache.add_unit(code, has_trees, thread)?,
         }
         let miss = space.cache.units[0].routines.miss;
         match is_used {
@@ -164,11 +161,12 @@ impl AddressSpace {
         const MUCH: u64 = 2 << 20;
         /// A short process needs one near its own code and one near its libraries.
         const MOST_UNITS: usize = 2;
+        let calls_at_page = self.cache.calls_at_page;
         let (tables, mut units) = self.cache.into_memory();
         units.truncate(MOST_UNITS);
         let taken = tables.taken() + units.iter().map(UnitMemory::taken).sum::<u64>();
         // A process that was attached to may live on with these units.
-        let is_small = !self.calls_at_page && !units.is_empty() && taken <= MUCH;
+        let is_small = !calls_at_page && !units.is_empty() && taken <= MUCH;
         (self.areas.into_counters(), is_small.then_some(UsedMemory { tables, units }))
     }
 

@@ -9,7 +9,7 @@ use crate::cache::block::Blocks;
 use crate::cache::emitter::Emitter;
 use crate::cache::indirect::{IndirectArcs, IndirectSite};
 use crate::cache::indirect_lookup::IndirectTargets;
-use crate::cache::link::{ContextRequest, ExitStub, ExitStubs};
+use crate::cache::link::ExitStubs;
 use crate::cache::return_table::ReturnTable;
 use crate::cache::unit::{Unit, UnitMemory};
 use crate::sys::layout::{LOW_END, LOW_UNITS, REACH, UNIT_SIZE};
@@ -24,6 +24,8 @@ pub(crate) struct CodeCache {
     spare_units: Vec<UnitMemory>,
     /// The number of bytes of a unit that may be used.
     unit_size: u64,
+    /// Whether its code makes the program's system calls at [`CALL`](crate::sys::syscall_page::CALL).
+    pub(crate) calls_at_page: bool,
     pub(crate) blocks: Blocks,
     pub(crate) exits: ExitStubs,
     /// The return table and the tables of indirect sites, which the program reads.
@@ -46,8 +48,6 @@ pub(crate) struct CodeCache {
     pub(crate) kept: Vec<(u32, Box<[u8]>)>,
     /// How many times code was evicted: afterwards, an address may stand for more than one function.
     pub(crate) generations: u32,
-    /// The exits that ask for frames to be left and for room, if trees are kept.
-    pub(crate) tree_exits: Option<(u32, u32)>,
     /// A buffer that every link uses again.
     pub(crate) code: Assembler,
     /// The buffers of translations; none while one is made.
@@ -80,22 +80,21 @@ impl CodeCache {
         routines.is_some_and(|routines| (routines.unwinding.0..routines.unwinding.1).contains(&rip))
     }
 
-    /// An empty cache with its tables, and memory for its first units; `has_trees`: trees are kept.
+    /// An empty cache with its tables, and memory for its first units.
     pub(crate) fn new(
         tables: SharedMemory,
         spare_units: Vec<UnitMemory>,
         unit_size: u64,
+        calls_at_page: bool,
         has_trees: bool,
     ) -> Self {
-        let mut exits = ExitStubs::default();
-        let mut exit = |request| exits.add(ExitStub::Context(request));
-        let tree_exits = has_trees.then(|| (exit(ContextRequest::Unwind), exit(ContextRequest::Room)));
         Self {
             units: Vec::new(),
             spare_units,
             unit_size,
+            calls_at_page,
             blocks: Blocks::default(),
-            exits,
+            exits: ExitStubs::new(has_trees),
             tables,
             return_table: ReturnTable::default(),
             indirect_targets: IndirectTargets::default(),
@@ -107,7 +106,6 @@ impl CodeCache {
             compared: HashMap::new(),
             kept: Vec::new(),
             generations: 0,
-            tree_exits,
             code: Assembler::new(0),
             emitter: None,
         }
@@ -129,11 +127,11 @@ impl CodeCache {
     ///
     /// # Errors
     /// As [`add_unit`](Self::add_unit).
-    pub(crate) fn make_room(&mut self, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+    pub(crate) fn make_room(&mut self, has_trees: bool, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         match self.blocks.len() {
             0 => Ok(()),
             _ if self.unit_for_stub(0).is_some() => Ok(()),
-            blocks => self.add_unit(self.blocks.get(blocks as u32 - 1).address, thread),
+            blocks => self.add_unit(self.blocks.get(blocks as u32 - 1).address, has_trees, thread),
         }
     }
 
@@ -144,13 +142,18 @@ impl CodeCache {
         }
     }
 
-    /// The unit for code at an address; a new one if none is within reach.
-    pub(crate) fn unit_near(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<usize> {
+    /// The unit for code at an address; a new one if none is within reach. `has_trees`: trees are kept.
+    pub(crate) fn unit_near(
+        &mut self,
+        code: u64,
+        has_trees: bool,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<usize> {
         let reaches = |unit: &Unit| is_near(unit.base, code) && unit.has_room();
         if let Some(found) = self.units.iter().position(reaches) {
             return Ok(found);
         }
-        self.add_unit(code, thread)?;
+        self.add_unit(code, has_trees, thread)?;
         Ok(self.units.len() - 1)
     }
 
@@ -164,7 +167,12 @@ impl CodeCache {
     ///
     /// # Errors
     /// The code is spread too widely, or there is no room near it.
-    pub(crate) fn add_unit(&mut self, code: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+    pub(crate) fn add_unit(
+        &mut self,
+        code: u64,
+        has_trees: bool,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<()> {
         let mappings = treering_proc::mappings(thread.tid)?;
         let is_free =
             |base: u64| !mappings.iter().any(|other| other.start < base + UNIT_SIZE && base < other.end);
@@ -185,21 +193,23 @@ impl CodeCache {
             low.into_iter().flatten().filter(|&base| is_free(base)).chain(candidates.filter(in_reach)).next();
         let base =
             found.ok_or_else(|| io::Error::other(format!("no room for translated code near {code:#x}")))?;
-        self.map_unit(base, thread, false)
+        self.map_unit(base, has_trees, thread, false)
     }
 
+    /// Adds a unit at an address; with `replace`, in place of what is mapped there.
     pub(crate) fn map_unit(
         &mut self,
         base: u64,
+        has_trees: bool,
         thread: &mut StoppedThread<'_>,
         replace: bool,
     ) -> io::Result<()> {
         let memory = self.spare_units.pop().map_or_else(|| UnitMemory::new(self.unit_size), Ok)?;
-        let mut unit = Unit::new(base, memory, self.tree_exits.is_some());
+        let mut unit = Unit::new(base, memory, has_trees);
         let protection = libc::PROT_READ | libc::PROT_EXEC;
         thread.remotely(|calls| calls.map(unit.memory(), base, UNIT_SIZE, protection, replace))?;
-        if let Some((unwind, room)) = self.tree_exits {
-            unit.add_context(unwind, room);
+        if has_trees {
+            unit.add_context();
         }
         self.units.push(unit);
         Ok(())

@@ -174,8 +174,8 @@ impl CodeCache {
         counter: Option<u32>,
         entry: u64,
     ) -> (u64, u64) {
-        let holds = check.location == TargetLocation::Popped && self.tree_exits.is_some();
         let unit = &mut self.units[unit];
+        let holds = check.location == TargetLocation::Popped && unit.context.is_some();
         let code = &mut self.code;
         let start = unit.here();
         code.restart(start);

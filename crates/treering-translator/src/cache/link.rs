@@ -45,6 +45,13 @@ pub(crate) enum ExitStub {
     Full(u32),
 }
 
+/// The exit for returns without a return check.
+pub(crate) const MISS: u32 = 1;
+/// The exit that asks for frames to be left, where trees are kept.
+pub(crate) const UNWIND: u32 = 2;
+/// The exit that asks for more nodes, where trees are kept.
+pub(crate) const MORE_ROOM: u32 = 3;
+
 /// All exits, by number.
 #[derive(Debug)]
 pub(crate) struct ExitStubs {
@@ -60,15 +67,18 @@ const CREDITS: u64 = 1 << 63;
 const CALLS: u64 = 1 << 62;
 const HOLDS: u64 = 1 << 61;
 
-impl Default for ExitStubs {
-    fn default() -> Self {
+impl ExitStubs {
+    /// The exits with fixed numbers; those of [`UNWIND`] and [`MORE_ROOM`] only if trees are kept.
+    pub(crate) fn new(has_trees: bool) -> Self {
         let mut list = ChunkedVec::default();
         [ExitStub::None, ExitStub::Miss].into_iter().for_each(|exit| list.push(exit));
+        if has_trees {
+            let requests = [ContextRequest::Unwind, ContextRequest::Room];
+            requests.into_iter().for_each(|request| list.push(ExitStub::Context(request)));
+        }
         Self { list, of_code: AddressMap::default(), jumps: ChunkedVec::default() }
     }
-}
 
-impl ExitStubs {
     /// Adds an exit and returns its number.
     pub(crate) fn add(&mut self, exit: ExitStub) -> u32 {
         self.list.push(exit);

@@ -3,6 +3,7 @@
 use treering_x86::Assembler;
 
 use crate::areas::tree_layout::{NEW, SLOTS};
+use crate::cache::link::{MORE_ROOM, UNWIND};
 use crate::cache::unit::Unit;
 use crate::sys::layout::REQUEST;
 
@@ -33,7 +34,7 @@ impl ContextRoutines {
 
 impl Unit {
     /// Adds the routines that all contexts use.
-    pub(crate) fn add_context(&mut self, unwind: u32, room: u32) {
+    pub(crate) fn add_context(&mut self) {
         let mut bytes = Vec::new();
         for count in 0..=u8::MAX {
             bytes.extend_from_slice(&u64::from(count).to_le_bytes());
@@ -47,11 +48,11 @@ impl Unit {
         let mut code = Assembler::new(find);
         let find_uses = code.find_child(&SLOTS);
         let find_end = code.here();
-        code.store_gs_value(REQUEST, room);
+        code.store_gs_value(REQUEST, MORE_ROOM);
         code.jump(request);
         let unwind_stub = code.here();
         let unwinding = code.leave_frames(&SLOTS, |code| {
-            code.store_gs_value(REQUEST, unwind);
+            code.store_gs_value(REQUEST, UNWIND);
             code.jump(request);
         });
         code.align(64);

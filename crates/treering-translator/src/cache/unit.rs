@@ -6,6 +6,7 @@ use std::ops::Range;
 use treering_x86::{Assembler, Register, relative_to};
 
 use crate::cache::indirect_lookup::LookupRoutines;
+use crate::cache::link::MISS;
 use crate::cache::tree_routines::ContextRoutines;
 use crate::sys::layout::{REQUEST, REQUEST_CALL, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, UNIT_SIZE};
 use crate::sys::shared_memory::SharedMemory;
@@ -65,9 +66,6 @@ pub(crate) struct Routines {
     /// The lookup of shared indirect targets.
     pub(crate) lookup: LookupRoutines,
 }
-
-/// The exit for returns without a return check.
-pub(crate) const MISS: u32 = 1;
 
 /// How much memory is made ready at once, for code and for the routines at the end.
 const STEP: u64 = 128 << 10;

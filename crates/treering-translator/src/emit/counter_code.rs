@@ -6,7 +6,7 @@ use treering_x86::{Decoded, Flow, Register};
 
 use crate::cache::block::End;
 use crate::cache::emitter::Emitter;
-use crate::cache::unit::MISS;
+use crate::cache::link::MISS;
 use crate::emit::trace_writer::TraceWriter;
 use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, return_entry};
 use crate::sys::syscall_page::write_call;
@@ -91,7 +91,7 @@ impl TraceWriter<'_, '_> {
     pub(crate) fn write_system_call(&mut self, last: &Decoded, block: u32) {
         let code = &mut self.emitter.code;
         let start = code.here();
-        match self.space.calls_at_page {
+        match self.space.cache.calls_at_page {
             true => write_call(code),
             false => code.system_call(),
         }

@@ -65,7 +65,7 @@ impl<'a, 't> TraceWriter<'a, 't> {
         emitter: &'a mut Emitter,
         thread: &'a mut StoppedThread<'t>,
     ) -> io::Result<Self> {
-        let unit = space.cache.unit_near(address, thread)?;
+        let unit = space.cache.unit_near(address, space.areas.has_trees(), thread)?;
         let first = space.cache.blocks.len();
         emitter.code.restart(space.cache.units[unit].here());
         let count_batch = CountBatch::default();

@@ -33,7 +33,7 @@ impl AddressSpace {
         let request = self.areas.slot(area, REQUEST) as u32;
         self.areas.set_slot(area, REQUEST, 0);
         self.program.snapshots.age();
-        self.cache.make_room(thread)?;
+        self.cache.make_room(self.areas.has_trees(), thread)?;
         self.take_log(area)?;
         let place = match self.cache.exits.list.get(request as usize).copied() {
             Some(ExitStub::Code { target, entry_kind, unit, .. }) => {

@@ -119,7 +119,7 @@ impl AddressSpace {
 
     /// The value that a block's system call leaves in rcx, also where the kernel steps back to restart the call.
     fn left_by_call(&self, block: u32) -> u64 {
-        if self.calls_at_page { BEHIND_CALL } else { self.cache.blocks.behind_last_instruction(block) }
+        if self.cache.calls_at_page { BEHIND_CALL } else { self.cache.blocks.behind_last_instruction(block) }
     }
 
     /// Sets the registers to those at one of the program's instructions.
