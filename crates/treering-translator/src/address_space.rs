@@ -48,8 +48,6 @@ pub(crate) struct AddressSpace {
     pub(crate) model: Option<Box<Model>>,
     /// The watched address at which a thread has just arrived, if there is one.
     pub(crate) arrived: Option<u64>,
-    /// The target of the return that was answered last.
-    pub(crate) returned: Option<u64>,
     /// Notes for the reader of the counts.
     pub(crate) warnings: Vec<&'static str>,
 }
@@ -134,7 +132,6 @@ impl AddressSpace {
             warm_start: WarmStart::new(provision.hints),
             model: Model::new(options.model).map(Box::new),
             arrived: None,
-            returned: None,
             warnings: Vec::new(),
         };
         space.program.regions.calls.process = (!calls_at_page).then_some(pid);

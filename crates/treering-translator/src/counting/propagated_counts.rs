@@ -35,8 +35,6 @@ pub(crate) struct Propagation {
     pub(crate) ended: AddressMap<Option<u32>>,
     /// Blocks of levels above the first, by level, in the order of their numbers.
     pub(crate) upper: Vec<Vec<u32>>,
-    /// A block that a thread did not reach, although the block's predecessor had counted for it.
-    pub(crate) taken_back: Option<u32>,
 }
 
 impl Propagation {
@@ -107,14 +105,10 @@ impl Propagation {
         &self.upper
     }
 
-    /// A thread does not reach an address after all, although its predecessor has counted for it.
-    pub(crate) fn take_propagated_back(&mut self, blocks: &Blocks, target: u64) {
-        self.taken_back = self.propagated_to(blocks, target);
-    }
-
-    /// The execution to take back for the thread that has just asked.
-    pub(crate) fn taken_back(&mut self) -> Option<PartialExecution> {
-        let block = self.taken_back.take()?;
+    /// The execution to take back for a thread that does not reach an address after all, although its
+    /// predecessor has counted for it; nothing if no block gets counts propagated to the address.
+    pub(crate) fn to_take_back(&self, blocks: &Blocks, target: u64) -> Option<PartialExecution> {
+        let block = self.propagated_to(blocks, target)?;
         Some(PartialExecution { block, offset: 0, done: 0, counted: true })
     }
 }

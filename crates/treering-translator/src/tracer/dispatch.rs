@@ -25,11 +25,17 @@ pub(crate) struct Refused {
 }
 
 impl AddressSpace {
-    /// Answers a request: sets where the thread continues.
+    /// Answers a request: sets where the thread continues. An execution that is taken back and the target of a
+    /// return are noted.
     ///
     /// # Errors
     /// There is no room left, the thread is gone, or the instruction cannot be run ([`Refused`]).
-    pub(crate) fn dispatch(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+    pub(crate) fn dispatch(
+        &mut self,
+        area: usize,
+        slow_path: &mut SlowPathCounts,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<()> {
         let request = self.areas.slot(area, REQUEST) as u32;
         self.areas.set_slot(area, REQUEST, 0);
         self.program.snapshots.age();
@@ -37,9 +43,9 @@ impl AddressSpace {
         self.take_log(area)?;
         let place = match self.cache.exits.list.get(request as usize).copied() {
             Some(ExitStub::Code { target, entry_kind, unit, .. }) => {
-                self.enter_for(target, entry_kind, unit.into(), thread)?
+                self.enter_for(target, entry_kind, unit.into(), slow_path, thread)?
             }
-            Some(ExitStub::Miss) => self.dispatch_return(area, thread)?,
+            Some(ExitStub::Miss) => self.dispatch_return(area, slow_path, thread)?,
             Some(ExitStub::Site(site)) => self.dispatch_indirect(site, area, thread)?,
             Some(ExitStub::Changed(block)) => self.dispatch_changed(block, thread)?,
             Some(ExitStub::Context(request)) => self.dispatch_context(request, area, thread)?,
@@ -60,40 +66,30 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Adds to the slow-path counts what answering a request left behind: executions taken back, and the
-    /// target of a return.
-    pub(crate) fn note_dispatched(&mut self, slow_path: &mut SlowPathCounts) {
-        self.note_taken_back(slow_path);
-        // Translated returns are not counted. A return that reached the tracer is noted here, once.
-        if let Some(target) = self.returned.take() {
-            slow_path.note_transfer(BranchKind::Return, None, Some(target));
-        }
-    }
-
-    /// Notes an execution that was taken back, if there was one.
-    pub(crate) fn note_taken_back(&mut self, slow_path: &mut SlowPathCounts) {
-        if let Some(execution) = self.counting.propagation.taken_back() {
-            slow_path.note_partial(execution);
-        }
-    }
-
     /// Drops the request of a thread that has ended: it never reaches the requested target.
-    pub(crate) fn drop_request(&mut self, area: usize) {
+    pub(crate) fn drop_request(&self, area: usize, slow_path: &mut SlowPathCounts) {
         let request = self.areas.slot(area, REQUEST) as u32;
         if let Some(ExitStub::Code { target, entry_kind, .. }) =
             self.cache.exits.list.get(request as usize).copied()
             && entry_kind.propagates
+            && let Some(execution) = self.counting.propagation.to_take_back(&self.cache.blocks, target)
         {
-            self.counting.propagation.take_propagated_back(&self.cache.blocks, target);
+            slow_path.note_partial(execution);
         }
     }
 
     /// Answers a return. If there is no code at the target, the program goes there all the same, and gets the
     /// fault that it would have had.
-    fn dispatch_return(&mut self, area: usize, thread: &mut StoppedThread<'_>) -> io::Result<u64> {
+    fn dispatch_return(
+        &mut self,
+        area: usize,
+        slow_path: &mut SlowPathCounts,
+        thread: &mut StoppedThread<'_>,
+    ) -> io::Result<u64> {
         let target = self.areas.slot(area, TARGET);
         let Some(entry) = self.enter(target, thread)? else { return Ok(target) };
-        self.returned = Some(target);
+        // Translated returns are not counted. A return that reached the tracer is noted here, once.
+        slow_path.note_transfer(BranchKind::Return, None, Some(target));
         if self.entry_of(target).is_some() {
             self.cache.ensure_return(target, entry);
         }
@@ -145,13 +141,14 @@ impl AddressSpace {
     ///
     /// # Errors
     /// As [`enter`](Self::enter).
-    pub(crate) fn enter_for(
+    fn enter_for(
         &mut self,
         target: u64,
         entry_kind: EntryKind,
         unit: usize,
+        slow_path: &mut SlowPathCounts,
         thread: &mut StoppedThread<'_>,
-    ) -> std::io::Result<u64> {
+    ) -> io::Result<u64> {
         // The code before the request has given the held registers back already.
         let entry_kind = EntryKind { holds: false, ..entry_kind };
         let entered = self.enter(target, thread)?;
@@ -162,10 +159,12 @@ impl AddressSpace {
             return Ok(entry);
         }
         if entry_kind.propagates {
-            self.counting.propagation.take_propagated_back(&self.cache.blocks, target);
-            if self.counting.propagation.taken_back.is_none() {
+            match self.counting.propagation.to_take_back(&self.cache.blocks, target) {
+                Some(execution) => slow_path.note_partial(execution),
                 // No block is at the target. Counts propagated to it are taken back from now on: no later block gets them.
-                self.counting.propagation.ended.insert(target, None);
+                None => {
+                    self.counting.propagation.ended.insert(target, None);
+                }
             }
         }
         Ok(if entry_kind.calls { self.asking_stub(unit, target) } else { entered.unwrap_or(target) })

@@ -265,8 +265,7 @@ impl Tracer {
             return self.before_call(tid);
         }
         let mut stopped = StoppedThread::new(tid, true, &mut held);
-        let answered = program.space.dispatch(area, &mut stopped);
-        program.space.note_dispatched(&mut thread.slow_path);
+        let answered = program.space.dispatch(area, &mut thread.slow_path, &mut stopped);
         thread.held = held;
         self.requests += 1;
         answered.and_then(|()| self.select(tid))?;

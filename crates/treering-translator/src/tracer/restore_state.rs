@@ -53,13 +53,11 @@ impl AddressSpace {
                 (Stepped::To(next), _) => registers.0.rip = next,
                 // An exiting thread needs no answer.
                 (Stepped::SystemCall, _) if thread.gone => {
-                    self.drop_request(area);
-                    self.note_taken_back(slow_path);
+                    self.drop_request(area, slow_path);
                     return Ok(false);
                 }
                 (Stepped::SystemCall, _) => {
-                    self.finish_request(area, registers, thread)?;
-                    self.note_dispatched(slow_path);
+                    self.finish_request(area, registers, slow_path, thread)?;
                 }
                 (Stepped::Foreign, Some(position)) => {
                     self.take_back(position, area, registers);
@@ -88,9 +86,10 @@ impl AddressSpace {
         &mut self,
         area: usize,
         registers: &mut Registers,
+        slow_path: &mut SlowPathCounts,
         thread: &mut StoppedThread<'_>,
     ) -> io::Result<()> {
-        self.dispatch(area, thread)?;
+        self.dispatch(area, slow_path, thread)?;
         registers.set(Register::RAX, self.areas.slot(area, SAVED_RAX));
         registers.set(Register::RCX, self.areas.slot(area, SAVED_RCX));
         registers.set(Register::R11, self.areas.slot(area, SAVED_R11));
