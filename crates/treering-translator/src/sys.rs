@@ -7,6 +7,7 @@ pub(crate) mod filter;
 #[expect(unsafe_code, reason = "the C library's own heap")]
 pub(crate) mod heap;
 pub(crate) mod layout;
+mod mapping_thread;
 #[expect(unsafe_code, reason = "system calls")]
 mod memory;
 #[expect(unsafe_code, reason = "system calls")]

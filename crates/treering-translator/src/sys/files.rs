@@ -10,18 +10,26 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::socket;
+use treering_proc::status;
 
-/// Sends a descriptor of this process through a socket of another one, with one byte.
-pub(crate) fn send_descriptor(pid: i32, socket: i32, descriptor: i32) -> io::Result<()> {
+/// Sends a descriptor of this process through a socket that a thread of another one has, with one byte. Before Linux 6.9,
+/// the socket must be in the table of that process's first thread.
+pub(crate) fn send_descriptor(tid: i32, socket: i32, descriptor: i32) -> io::Result<()> {
+    /// `PIDFD_THREAD`, of `pidfd_open(2)`.
+    const OF_THREAD: i32 = libc::O_EXCL;
     let own = |found: libc::c_long| match found {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: the kernel has just made it for us.
         found => Ok(unsafe { OwnedFd::from_raw_fd(found as i32) }),
     };
-    // SAFETY: these calls take numbers.
-    let process = own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-    // SAFETY: as before.
-    let socket = own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), socket, 0) })?;
+    // SAFETY: the call takes numbers.
+    let of_thread = own(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, OF_THREAD) });
+    let process = status::process_of(tid);
+    // SAFETY: the call takes numbers.
+    let of_process = || own(unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) });
+    let owner = of_thread.or_else(|_| of_process())?;
+    // SAFETY: the call takes numbers; the first is a descriptor that is open until the end of this function.
+    let socket = own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, owner.as_raw_fd(), socket, 0) })?;
     let sent = socket::sendmsg::<()>(
         socket.as_raw_fd(),
         &[IoSlice::new(&[0])],

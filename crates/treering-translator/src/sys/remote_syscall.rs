@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::sys::layout::{CALLS, REQUEST_CALL, ROOM, ROOM_SIZE, SYSCALL_PAGE};
+use crate::sys::mapping_thread::DESCRIPTORS_FOR_MAPPING;
 use crate::sys::syscall_page::LISTED_CALL;
 use crate::sys::{self, Registers, SignalInfo, Stop};
 use treering_proc::status;
@@ -119,22 +120,27 @@ impl<'a> StoppedThread<'a> {
 
     /// Runs up to the next entry or exit of a system call.
     pub(crate) fn reach_border(&mut self) -> io::Result<()> {
-        self.run_to(sys::resume_to_call, Stop::SystemCall)
+        self.run_to(sys::resume_to_call, |stop| stop == Stop::SystemCall).map(drop)
     }
 
     /// Runs up to the next call that the filter stops.
     fn reach_filtered(&mut self) -> io::Result<()> {
-        self.run_to(sys::resume, Stop::Event(libc::PTRACE_EVENT_SECCOMP, libc::SIGTRAP))
+        let filtered = Stop::Event(libc::PTRACE_EVENT_SECCOMP, libc::SIGTRAP);
+        self.run_to(sys::resume, |stop| stop == filtered).map(drop)
     }
 
-    fn run_to(&mut self, resume: fn(i32, i32) -> io::Result<()>, end: Stop) -> io::Result<()> {
+    fn run_to(
+        &mut self,
+        resume: fn(i32, i32) -> io::Result<()>,
+        is_end: impl Fn(Stop) -> bool,
+    ) -> io::Result<Stop> {
         /// A fault may have been pending.
         const MOST_FAULTS: u32 = 16;
         let mut faults = 0;
         loop {
             resume(self.tid, 0)?;
             match sys::wait(self.tid)? {
-                Some((_, stop)) if stop == end => return Ok(()),
+                Some((_, stop)) if is_end(stop) => return Ok(stop),
                 Some((_, Stop::Signal(signal))) if self.hold(signal)? => {}
                 Some((_, Stop::Signal(_))) if faults < MOST_FAULTS => faults += 1,
                 Some((_, Stop::Signal(_))) => {
@@ -153,19 +159,36 @@ impl<'a> StoppedThread<'a> {
     }
 }
 
-/// Why a process at its limit of descriptors cannot be counted.
-const NO_DESCRIPTOR: &str = "it has as many descriptors as it may have (RLIMIT_NOFILE, ulimit -n), and the tracer needs \
-                             one more for a moment to share memory with it";
-
 /// The calls that are made in a thread's name.
 pub(crate) struct RemoteSyscalls<'t, 'a> {
-    thread: &'t mut StoppedThread<'a>,
+    pub(crate) thread: &'t mut StoppedThread<'a>,
     saved: Registers,
 }
 
 impl RemoteSyscalls<'_, '_> {
     /// Makes one system call.
     pub(crate) fn call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<u64> {
+        self.begin_call(number, arguments)?;
+        self.thread.reach_border()?;
+        result(sys::registers(self.thread.tid)?.0.rax)
+    }
+
+    /// Makes a call of `clone` that makes another thread. Returns our number for it.
+    pub(crate) fn make_thread(&mut self, arguments: [u64; 6]) -> io::Result<i32> {
+        let is_made = |stop| matches!(stop, Stop::Event(libc::PTRACE_EVENT_CLONE, _));
+        self.begin_call(libc::SYS_clone, arguments)?;
+        let stop =
+            self.thread.run_to(sys::resume_to_call, |stop| is_made(stop) || stop == Stop::SystemCall)?;
+        if !is_made(stop) {
+            return result(sys::registers(self.thread.tid)?.0.rax).map(|tid| tid as i32);
+        }
+        let tid = sys::event_message(self.thread.tid, libc::PTRACE_EVENT_CLONE)? as i32;
+        self.thread.reach_border()?;
+        Ok(tid)
+    }
+
+    /// Brings the thread into a system call.
+    fn begin_call(&mut self, number: i64, arguments: [u64; 6]) -> io::Result<()> {
         if self.thread.at_end {
             let mut registers = self.saved;
             registers.0.orig_rax = u64::MAX;
@@ -179,9 +202,7 @@ impl RemoteSyscalls<'_, '_> {
         r.orig_rax = u64::MAX;
         r.rip = self.thread.syscall_page;
         sys::set_registers(self.thread.tid, &registers)?;
-        self.thread.reach_border()?;
-        self.thread.reach_border()?;
-        result(sys::registers(self.thread.tid)?.0.rax)
+        self.thread.reach_border()
     }
 
     /// Makes several calls, all of them, and returns their results. A list takes one stop where single calls
@@ -315,21 +336,27 @@ impl RemoteSyscalls<'_, '_> {
         let close = |file: u64| (libc::SYS_close, [file, 0, 0, 0, 0, 0]);
         // The same advice as for the tracer's own mapping; a failure only costs speed.
         let advise = (libc::SYS_madvise, [address, size, libc::MADV_RANDOM as u64, 0, 0, 0]);
+        let calls_needed = if memory.is_on_disk() { 3 } else { 2 };
         let tid = self.thread.tid;
         let shares_names = *self.thread.shares_names.get_or_insert_with(|| status::shares_names(tid));
         if self.thread.takes_lists && shares_names {
             let open = self.opening(memory.descriptor())?;
             let all = [open, map(0), close(0), advise];
-            let some = if memory.is_on_disk() { &all[..] } else { &all[..3] };
-            let made = self.make_list(some, [Some((1, 4)), Some((2, 0))])?;
+            let made = self.make_list(&all[..=calls_needed], [Some((1, 4)), Some((2, 0))])?;
             if made[0].is_ok() {
                 return self.mapped(is_at(address, made.into_iter().nth(1)), size, replace);
             }
         }
-        let descriptor = self.open_in_excess(memory.descriptor(), shares_names)?;
-        let all = [map(descriptor), close(descriptor), advise];
-        let made = self.call_all(if memory.is_on_disk() { &all } else { &all[..2] })?;
-        self.mapped(is_at(address, made.into_iter().next()), size, replace)
+        let open_and_map = |calls: &mut RemoteSyscalls<'_, '_>| {
+            let file = calls.open_in_excess(memory.descriptor(), shares_names)?;
+            let made = calls.call_all(&[map(file), close(file), advise][..calls_needed])?;
+            is_at(address, made.into_iter().next())
+        };
+        let made = match open_and_map(self) {
+            Err(error) if is_full(&error) => self.in_new_thread(open_and_map).map_err(no_descriptor),
+            made => made,
+        };
+        self.mapped(made, size, replace)
     }
 
     /// Takes back that the limit on address space was raised, if nothing was mapped.
@@ -347,18 +374,16 @@ impl RemoteSyscalls<'_, '_> {
     }
 
     /// The same as [`open`](Self::open) in a process that may have as many descriptors as it has: it may have some more
-    /// meanwhile.
+    /// meanwhile, if the tracer has the privilege to allow that.
     fn open_in_excess(&mut self, descriptor: i32, shares_names: bool) -> io::Result<u64> {
-        /// One that is shared, and a pair of sockets.
-        const MORE: i64 = 3;
         match self.open(descriptor, shares_names) {
-            Err(error) if error.raw_os_error() == Some(libc::EMFILE) => {
+            Err(error) if is_full(&error) => {
                 let tid = self.thread.tid;
                 let before = sys::limit(tid, sys::DESCRIPTORS)?;
-                sys::move_limit(tid, sys::DESCRIPTORS, MORE)?;
+                sys::move_limit(tid, sys::DESCRIPTORS, DESCRIPTORS_FOR_MAPPING.cast_signed())?;
                 let opened = self.open(descriptor, shares_names);
                 sys::set_limit(tid, sys::DESCRIPTORS, before)?;
-                opened.map_err(|_| io::Error::other(NO_DESCRIPTOR))
+                opened
             }
             opened => opened,
         }
@@ -391,7 +416,7 @@ impl RemoteSyscalls<'_, '_> {
         let ends =
             self.call_for_bytes(libc::SYS_socketpair, 8, |at| [libc::AF_UNIX as u64, kind, 0, at, 0, 0])?;
         let [near, far] = [word(&ends, 0), word(&ends, 4)];
-        let sent = sys::send_descriptor(status::process_of(self.thread.tid), near as i32, descriptor);
+        let sent = sys::send_descriptor(self.thread.tid, near as i32, descriptor);
         let received = sent.and_then(|()| self.receive_through(far));
         for end in [near, far] {
             self.call(libc::SYS_close, [end.into(), 0, 0, 0, 0, 0])?;
@@ -423,7 +448,8 @@ impl RemoteSyscalls<'_, '_> {
         self.call_in_place(libc::SYS_recvmsg, &mut bytes, |at| [socket.into(), at, flags, 0, 0, 0])?;
         let is_descriptor = word(&bytes, CONTROL + 12) == libc::SCM_RIGHTS as u32;
         let received = is_descriptor.then(|| word(&bytes, CONTROL + 16).into());
-        received.ok_or_else(|| io::Error::other("no memory can be shared with it"))
+        // There was room for the sockets, and none for what was sent.
+        received.ok_or_else(|| io::Error::from_raw_os_error(libc::EMFILE))
     }
 }
 
@@ -443,6 +469,19 @@ fn is_at(address: u64, mapped: Option<io::Result<u64>>) -> io::Result<()> {
         Some(place) if place == address => Ok(()),
         _ => Err(io::Error::from_raw_os_error(libc::EEXIST)),
     }
+}
+
+/// Whether a call failed because the process has as many descriptors as it may have.
+fn is_full(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EMFILE)
+}
+
+/// The error where a process at its limit of descriptors cannot have another thread for a moment either.
+fn no_descriptor(error: io::Error) -> io::Error {
+    io::Error::other(format!(
+        "it has as many descriptors as it may have (RLIMIT_NOFILE, ulimit -n), and a thread of its own with fewer, which \
+         the tracer needs for a moment to share memory with it, could not do so: {error}"
+    ))
 }
 
 /// Four bytes as a number.

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use treering_testing::programs::{
-    BEYOND, CHANGED_CODE, ENDS_WHILE_MADE, FAULTS, KERNEL_WRITES, LEFT_AT_FAULTS, OWN_STEPS,
-    RETURNS_AS_JUMPS, STOPPED_AT_EXEC, SWAPPED_HOST, SWAPPED_PLUGIN, UNDER_FILTER, UNTRACED,
+    BEYOND, CHANGED_CODE, ENDS_WHILE_MADE, FAULTS, FULL_DESCRIPTORS, KERNEL_WRITES, LEFT_AT_FAULTS,
+    OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC, SWAPPED_HOST, SWAPPED_PLUGIN, UNDER_FILTER, UNTRACED,
 };
 
 use crate::session::{Outcome, Session, program, words};
@@ -238,6 +238,30 @@ fn many_processes_are_followed_where_few_files_may_be_open() {
     let limited = "ulimit -Sn 24; exec \"$0\" count -q -- sh -c \"$1\"";
     let (status, printed, told) = script(&session, limited, &[many]);
     assert_eq!((status, printed.trim()), (Some(0), "24"), "the program has the limit that it had: {told}");
+}
+
+/// The process was ended when it made a child. Nobody may raise its limit, and one and two free descriptors are not enough
+/// in a container.
+#[test]
+fn a_process_that_may_have_no_more_descriptors_has_children() {
+    let session = Session::new();
+    let path = FULL_DESCRIPTORS.build().expect("the compiler is installed");
+    let counted = "if test $(id -u) = 0; then
+            limited='setpriv --inh-caps=-sys_resource --bounding-set=-sys_resource'
+        fi
+        exec $limited \"$0\" count -- $1 \"$2\" 60 $3";
+    for container in ["", "unshare -pf"] {
+        if script(&session, &format!("exec {container} true"), &[]).0 != Some(0) {
+            eprintln!("skipped: new PID namespaces need a privilege");
+            continue;
+        }
+        for free in ["0", "1", "2"] {
+            let arguments = [container, path.to_str().expect("it is text"), free];
+            let (status, _, told) = script(&session, counted, &arguments);
+            assert_eq!(status, Some(0), "{arguments:?}: {told}");
+            assert!(told.contains("all instructions were counted"), "{arguments:?}: {told}");
+        }
+    }
 }
 
 #[test]
