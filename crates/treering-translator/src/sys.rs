@@ -27,7 +27,8 @@ mod wait;
 
 pub(crate) use files::{
     ADDRESSES, DESCRIPTORS, NO_LIMIT, allow_memory, allow_open_files, free_room, has_capabilities,
-    is_open_for_writing, limit, lock, move_limit, seek, send_descriptor, set_limit, socket_time, tells_holes,
+    is_open_for_writing, is_stream, limit, lock, move_limit, seek, send_descriptor, set_limit, socket_time,
+    tells_holes,
 };
 pub(crate) use memory::{copy_memory, read_memory, write_memory};
 pub use passing::{end_by, pass_on, pass_on_to};

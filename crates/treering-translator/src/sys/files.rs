@@ -181,20 +181,40 @@ pub(crate) fn move_limit(pid: i32, resource: Resource, by: i64) -> io::Result<()
 /// The time after which a socket of a process gives up, by the option that holds it; nothing if it has none, or is no
 /// socket.
 pub(crate) fn socket_time(pid: i32, descriptor: i32, option: i32) -> Option<Duration> {
-    let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
-    let mut length = size_of::<libc::timeval>() as libc::socklen_t;
-    // SAFETY: the calls take numbers; descriptors that they return are owned at once. The kernel fills the
-    // structure up to the length that is passed.
+    let [seconds, microseconds]: [i64; 2] = socket_option(pid, descriptor, option, [0; 2])?;
+    let time = Duration::new(seconds.try_into().ok()?, u32::try_from(microseconds).ok()? * 1000);
+    (!time.is_zero()).then_some(time)
+}
+
+/// Whether a descriptor of a process is a socket whose messages have no borders.
+pub(crate) fn is_stream(pid: i32, descriptor: i32) -> bool {
+    socket_option(pid, descriptor, libc::SO_TYPE, [0_i32]) == Some([libc::SOCK_STREAM])
+}
+
+/// An option of a process's socket: an array of numbers, which gives the size.
+fn socket_option<T: From<i32>, const N: usize>(
+    pid: i32,
+    descriptor: i32,
+    option: i32,
+    mut value: [T; N],
+) -> Option<[T; N]> {
+    let mut length = size_of::<[T; N]>() as libc::socklen_t;
+    // SAFETY: the calls take numbers; descriptors that they return are owned at once. The kernel fills the numbers up to
+    // the length that is passed.
     let answered = unsafe {
         let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         let process = (process >= 0).then(|| OwnedFd::from_raw_fd(process as i32))?;
         let socket = libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), descriptor, 0);
         let socket = (socket >= 0).then(|| OwnedFd::from_raw_fd(socket as i32))?;
-        let value = (&raw mut time).cast();
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, &raw mut length)
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            value.as_mut_ptr().cast(),
+            &raw mut length,
+        )
     };
-    let time = Duration::new(time.tv_sec.try_into().ok()?, u32::try_from(time.tv_usec).ok()? * 1000);
-    (answered == 0 && !time.is_zero()).then_some(time)
+    (answered == 0).then_some(value)
 }
 
 /// Whether a file grants capabilities to the processes that execute it (`capabilities(7)`, "File capabilities").

@@ -53,8 +53,8 @@ impl Tracer {
         let state = self.threads.get(&tid).map(|thread| thread.state);
         let Some(State::InCall(call)) = state else { return sys::resume(tid, 0) };
         self.set_state(tid, State::Running);
-        if let Call::Waits { is_entered } = call {
-            return if self.waits_on(tid, is_entered)? { Ok(()) } else { self.resume(tid) };
+        if let Call::Waits { is_entered, again } = call {
+            return if self.waits_on(tid, is_entered, again)? { Ok(()) } else { self.resume(tid) };
         }
         let mut action = None;
         self.with(tid, false, |thread, space, registers, stopped| {
@@ -114,8 +114,8 @@ impl Tracer {
 
     /// Whether a thread waits in a call that was made again.
     fn is_waiting(&self, tid: i32) -> bool {
-        let waits = State::InCall(Call::Waits { is_entered: true });
-        self.threads.get(&tid).is_some_and(|thread| thread.state == waits)
+        let state = self.threads.get(&tid).map(|thread| thread.state);
+        matches!(state, Some(State::InCall(Call::Waits { is_entered: true, .. })))
     }
 
     pub(crate) fn set_state(&mut self, tid: i32, state: State) {
@@ -127,6 +127,7 @@ impl Tracer {
     /// A signal is about to be delivered, or a handler is about to run.
     pub(crate) fn signal(&mut self, tid: i32, signal: i32) -> io::Result<()> {
         self.restore_info(tid, signal)?;
+        self.take_call_back(tid)?;
         let info = sys::signal_info(tid)?;
         let again = self.threads.get_mut(&tid).and_then(|thread| thread.throttle.again(signal, &info));
         if let Some(admission) = again {

@@ -10,6 +10,7 @@ use crate::tracer::own_tracer::Role;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::selection::Entered;
 use crate::tracer::signal_throttle::SignalThrottle;
+use crate::tracer::waiting_call::Again;
 
 /// A traced thread.
 #[derive(Debug)]
@@ -114,6 +115,8 @@ pub(crate) enum Call {
     Waits {
         /// Whether the thread is in it.
         is_entered: bool,
+        /// The difference from the call that the program made.
+        again: Again,
     },
     /// The call was answered by the tracer.
     Answered(u64),

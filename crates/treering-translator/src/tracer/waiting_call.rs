@@ -2,10 +2,12 @@
 //!
 //! The kernel reports each signal of a traced thread, also one that it would have discarded otherwise, and a thread that
 //! waits in a system call is woken for that. Most calls then go on by themselves. Some end with `EINTR` (`signal(7)`,
-//! "Interruption of system calls and library functions by stop signals" lists them): these are made again. A call that
-//! has waited for longer than its time since it was first interrupted has timed out.
+//! "Interruption of system calls and library functions by stop signals" lists them): these are made again. Some end with a
+//! part of what they were to do, as a large `write`: the rest is done by another call. A call that has waited for longer
+//! than its time since it was first interrupted has timed out.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::sys::{self, Registers};
@@ -17,6 +19,9 @@ use treering_proc::status;
 /// Signals that are ignored unless the program asks for something else.
 const IGNORED: [i32; 4] = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIGWINCH];
 
+/// The length of the instruction `syscall`.
+const SYSTEM_CALL: u64 = 2;
+
 /// How a call waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wait {
@@ -26,46 +31,127 @@ struct Wait {
     timed_out: i32,
 }
 
+/// How a call that is made again differs from the one that the program made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It is the same.
+    Whole,
+    /// The same, and the kernel says of one that has been made before that it is under way.
+    Connecting,
+    /// It is for the rest: so many bytes, or other things, are done.
+    Rest(u64),
+}
+
+impl Again {
+    /// The call to be made after one that was interrupted; nothing if that had ended by itself.
+    fn after(r: &libc::user_regs_struct) -> Option<Self> {
+        let (result, number) = (r.rax as i64, r.orig_rax as i64);
+        match number {
+            libc::SYS_connect if result == i64::from(-libc::EINTR) => return Some(Self::Connecting),
+            _ if result == i64::from(-libc::EINTR) => return Some(Self::Whole),
+            _ if result <= 0 => return None,
+            _ => {}
+        }
+        let is_interrupted = match number {
+            libc::SYS_write | libc::SYS_sendto => r.rax < r.rdx,
+            libc::SYS_recvfrom => r.rax < r.rdx && r.r10 & libc::MSG_WAITALL as u64 != 0,
+            libc::SYS_getrandom => r.rax < r.rsi,
+            // All is submitted, and perhaps not waited for.
+            libc::SYS_io_uring_enter => r.rax == r.rsi && r.rdx > 0 && r.r10 & WAITS_FOR_COMPLETION != 0,
+            _ => false,
+        };
+        is_interrupted.then_some(Self::Rest(r.rax))
+    }
+
+    /// Sets the arguments for the call.
+    fn begin(self, r: &mut libc::user_regs_struct) {
+        let Self::Rest(done) = self else { return };
+        match r.orig_rax as i64 {
+            libc::SYS_io_uring_enter => r.rsi -= done,
+            libc::SYS_getrandom => (r.rdi, r.rsi) = (r.rdi + done, r.rsi - done),
+            _ => (r.rsi, r.rdx) = (r.rsi + done, r.rdx - done),
+        }
+    }
+
+    /// Sets the program's arguments and the result of both calls together. Returns whether anything changed.
+    fn end(self, r: &mut libc::user_regs_struct) -> bool {
+        match self {
+            Self::Whole => return false,
+            Self::Connecting if r.rax as i64 == i64::from(-libc::EALREADY) => {
+                r.rax = i64::from(-libc::EINPROGRESS) as u64;
+            }
+            Self::Connecting => return false,
+            Self::Rest(done) => {
+                match r.orig_rax as i64 {
+                    libc::SYS_io_uring_enter => r.rsi += done,
+                    libc::SYS_getrandom => (r.rdi, r.rsi) = (r.rdi - done, r.rsi + done),
+                    _ => (r.rsi, r.rdx) = (r.rsi - done, r.rdx + done),
+                }
+                r.rax = done + u64::try_from(r.rax as i64).unwrap_or(0);
+            }
+        }
+        true
+    }
+}
+
 impl Tracer {
     /// An ignored signal is about to be discarded. If it has ended a call that would have gone on waiting, the call is
     /// made again. Returns whether the thread was resumed.
     pub(crate) fn goes_on_waiting(&mut self, tid: i32, signal: i32) -> io::Result<bool> {
         let mut registers = sys::registers(tid)?;
-        let r = &mut registers.0;
-        if r.rax as i64 != i64::from(-libc::EINTR) || !is_ignored(tid, signal) || is_any_caught(tid) {
+        let Some(again) = Again::after(&registers.0) else { return Ok(false) };
+        if !is_ignored(tid, signal) || is_any_caught(tid) {
             return Ok(false);
         }
         let Some(wait) = wait_of(tid, &registers) else { return Ok(false) };
         let Some(thread) = self.threads.get_mut(&tid) else { return Ok(false) };
         let ends = thread.waits_until.take().unwrap_or_else(|| Some(Instant::now() + wait.time?));
         if ends.is_some_and(|ends| ends <= Instant::now()) {
-            registers.0.rax = i64::from(wait.timed_out) as u64;
-            sys::set_registers(tid, &registers)?;
+            if !matches!(again, Again::Rest(_)) {
+                registers.0.rax = i64::from(wait.timed_out) as u64;
+                sys::set_registers(tid, &registers)?;
+            }
             self.resume(tid)?;
             return Ok(true);
         }
-        const SYSTEM_CALL: u64 = 2;
         let r = &mut registers.0;
+        again.begin(r);
         (r.rax, r.rip, r.orig_rax) = (r.orig_rax, r.rip - SYSTEM_CALL, u64::MAX);
         sys::set_registers(tid, &registers)?;
         thread.waits_until = Some(ends);
-        thread.state = State::InCall(Call::Waits { is_entered: false });
+        thread.state = State::InCall(Call::Waits { is_entered: false, again });
         sys::resume_to_call(tid, 0)?;
         Ok(true)
     }
 
+    /// A signal has come before a call was made again: the thread is put behind the interrupted one.
+    pub(crate) fn take_call_back(&mut self, tid: i32) -> io::Result<()> {
+        let Some(thread) = self.threads.get_mut(&tid) else { return Ok(()) };
+        let State::InCall(Call::Waits { is_entered: false, again }) = thread.state else { return Ok(()) };
+        thread.state = State::Running;
+        let mut registers = sys::registers(tid)?;
+        let r = &mut registers.0;
+        (r.orig_rax, r.rip, r.rax) = (r.rax, r.rip + SYSTEM_CALL, i64::from(-libc::EINTR) as u64);
+        again.end(r);
+        sys::set_registers(tid, &registers)
+    }
+
     /// A call that was made again begins or ends. Returns whether it goes on.
-    pub(crate) fn waits_on(&mut self, tid: i32, is_entered: bool) -> io::Result<bool> {
-        let has_ended = is_entered && sys::registers(tid)?.0.rax as i64 != i64::from(-libc::EINTR);
+    pub(crate) fn waits_on(&mut self, tid: i32, is_entered: bool, again: Again) -> io::Result<bool> {
         let Some(thread) = self.threads.get_mut(&tid) else { return Ok(false) };
-        if has_ended {
+        if !is_entered {
+            thread.state = State::InCall(Call::Waits { is_entered: true, again });
+            sys::resume_to_call(tid, 0)?;
+            return Ok(true);
+        }
+        let mut registers = sys::registers(tid)?;
+        if again.end(&mut registers.0) {
+            sys::set_registers(tid, &registers)?;
+        }
+        if Again::after(&registers.0).is_none() || !is_any_pending(tid) {
             thread.waits_until = None;
         }
-        if !is_entered {
-            thread.state = State::InCall(Call::Waits { is_entered: true });
-            sys::resume_to_call(tid, 0)?;
-        }
-        Ok(!is_entered)
+        Ok(false)
     }
 }
 
@@ -73,6 +159,12 @@ impl Tracer {
 fn is_ignored(tid: i32, signal: i32) -> bool {
     let is_by_default = IGNORED.contains(&signal) && !is_caught(tid, signal);
     is_by_default || status::has_signal(tid, "SigIgn", signal)
+}
+
+/// Whether a signal is about to be delivered.
+fn is_any_pending(tid: i32) -> bool {
+    let mask = |name: &str| status::signals(tid, name);
+    (mask("SigPnd") | mask("ShdPnd")) & !mask("SigBlk") != 0
 }
 
 /// Whether a handler is about to run for another signal, which ends the call as well.
@@ -88,14 +180,23 @@ fn wait_of(tid: i32, registers: &Registers) -> Option<Wait> {
     let at = |place: u64| time_at(tid, place);
     let of_socket = |option| sys::socket_time(status::process_of(tid), r.rdi as i32, option);
     let (receiving, sending) = (|| of_socket(libc::SO_RCVTIMEO), || of_socket(libc::SO_SNDTIMEO));
+    let descriptor = || PathBuf::from(format!("/proc/{tid}/fd/{}", r.rdi as i32));
+    let is_local = || family_at(tid, r.rsi) == Some(libc::AF_UNIX);
     let (time, timed_out) = match r.orig_rax as i64 {
+        // A part is what there is room for, or what the process may write, and the rest would be an error.
+        libc::SYS_write if r.rax as i64 > 0 && descriptor().is_file() => return None,
+        // The next message would be another one.
+        libc::SYS_recvfrom if r.rax as i64 > 0 && !sys::is_stream(status::process_of(tid), r.rdi as i32) => {
+            return None;
+        }
         libc::SYS_epoll_wait | libc::SYS_epoll_pwait => (milliseconds(r.r10), 0),
         libc::SYS_epoll_pwait2 => (at(r.r10), 0),
         libc::SYS_rt_sigtimedwait => (at(r.rdx), -libc::EAGAIN),
         libc::SYS_semop => (None, -libc::EAGAIN),
         libc::SYS_semtimedop => (at(r.r10), -libc::EAGAIN),
         libc::SYS_io_getevents => (at(r.r8), 0),
-        libc::SYS_io_uring_enter => (None, -libc::ETIME),
+        libc::SYS_io_uring_enter => (completion_time(tid, r), -libc::ETIME),
+        libc::SYS_getrandom => (None, -libc::EINTR),
         libc::SYS_accept
         | libc::SYS_accept4
         | libc::SYS_recvfrom
@@ -106,10 +207,32 @@ fn wait_of(tid: i32, registers: &Registers) -> Option<Wait> {
         libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg | libc::SYS_write | libc::SYS_writev => {
             (sending(), -libc::EAGAIN)
         }
+        libc::SYS_connect if is_local() => (sending(), -libc::EAGAIN),
         libc::SYS_connect => (sending(), -libc::EINPROGRESS),
         _ => return None,
     };
     Some(Wait { time, timed_out })
+}
+
+/// The family of the socket address in a thread's memory.
+fn family_at(tid: i32, place: u64) -> Option<i32> {
+    let mut bytes = [0; 2];
+    (sys::read_memory(tid, place, &mut bytes) == bytes.len()).then(|| u16::from_ne_bytes(bytes).into())
+}
+
+/// `IORING_ENTER_GETEVENTS`, of `io_uring_enter(2)`.
+const WAITS_FOR_COMPLETION: u64 = 1;
+
+/// The time for which a call of `io_uring_enter` waits, if it has one and it is no moment.
+fn completion_time(tid: i32, r: &libc::user_regs_struct) -> Option<Duration> {
+    const HAS_TIME: u64 = 1 << 3;
+    const IS_MOMENT: u64 = 1 << 5;
+    /// Where `struct io_uring_getevents_arg` has the address of the time.
+    const TIME_AT: u64 = 16;
+    let mut place = [0; 8];
+    let is_said = r.r10 & (HAS_TIME | IS_MOMENT) == HAS_TIME
+        && sys::read_memory(tid, r.r8.wrapping_add(TIME_AT), &mut place) == place.len();
+    is_said.then(|| time_at(tid, u64::from_ne_bytes(place))).flatten()
 }
 
 /// The `timespec` in a thread's memory.
