@@ -31,10 +31,9 @@ mod event;
 mod function_range;
 mod generated_code;
 mod goroutine;
-mod heirs;
+mod interval_distribution;
 mod jitter;
 mod landmark;
-mod law;
 mod options;
 mod process;
 mod record;
@@ -49,6 +48,7 @@ mod step;
 mod stream;
 #[expect(unsafe_code, reason = "system calls")]
 mod sys;
+mod thread_sampling;
 mod walk;
 mod way_out;
 

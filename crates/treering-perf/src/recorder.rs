@@ -14,7 +14,6 @@ use crate::cut::Cuts;
 use crate::description::{add_metrics, describe};
 use crate::error::RecordError;
 use crate::event::Nature;
-use crate::heirs::{Heirs, Unsampled};
 use crate::options::{Options, Target};
 use crate::process::{Processes, named_module};
 use crate::record::{Record, Sample, decode};
@@ -26,6 +25,7 @@ use crate::sys::{
     Child, Interrupts, ProcessHandle, Reading, monotonic_ns, poll, process_exists, raise_file_limit,
     send_signal,
 };
+use crate::thread_sampling::{Heirs, Unsampled};
 
 /// Records a program from its start or a process from now on, until it ends, the time is up or
 /// the user interrupts.

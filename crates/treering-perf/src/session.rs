@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use crate::attribute::{Contents, Pace, anchor, attribute, of_one_thread, pace, wake_after};
 use crate::error::{Denial, RecordError};
 use crate::event::{Event as EventName, Modes, Nature};
+use crate::interval_distribution::Law;
 use crate::jitter::{Jitter, Turn};
-use crate::law::Law;
 use crate::stream::{Notice, Stream};
 use crate::sys::{Child, Event, Reading, Ring, abi, monotonic_ns};
 

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use treering_profile::{MetricId, NodeId, Process, ProcessId, Profile, RunId, ThreadId, Weights};
 
 use crate::blocked::unknown_function;
-use crate::law::Law;
+use crate::interval_distribution::Law;
 use crate::process::Processes;
 use crate::session::OwnCounts;
 
