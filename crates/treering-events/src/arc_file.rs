@@ -9,7 +9,7 @@
 //! by adding to [`header::USED`]; [`record::SIZE`] is written next, and [`record::KIND`] last. A place where both
 //! are 0 was taken and not used.
 
-/// What files begin with.
+/// The first bytes of every file.
 pub const MAGIC: [u8; 8] = *b"\x89tra\r\n\x1a\n";
 
 /// The version that is written.
@@ -18,7 +18,7 @@ pub const VERSION: u32 = 1;
 /// How many bytes the header has.
 pub const HEADER: usize = 4096;
 
-/// What records begin at multiples of.
+/// Records begin at multiples of this.
 pub const ALIGNMENT: usize = 64;
 
 /// Numbers of the header, by where they are.

@@ -1,7 +1,7 @@
-//! How a reader tells whether what it reads is what was written.
+//! Checks by which a reader notices damage.
 //!
-//! What never changes has a checksum. What changes with every event cannot: a program that is killed
-//! would leave one of before. So every number that grows is stored as a multiple of [`CODE`], which a
+//! Records that never change have a checksum. Numbers that change with every event cannot have one: a program that is
+//! killed would leave the checksum of the numbers before. So every number that grows is stored as a multiple of [`CODE`], which a
 //! wrong bit makes something else: adding a multiple costs what adding the number would, and each
 //! number is right by itself at any moment. Where something leads to has its count beside it, in one
 //! word that is written at once.
@@ -14,8 +14,8 @@ use crate::Ref;
 /// single bit can be wrong unseen; it divides 2^64 - 1, which stands for "none".
 pub const CODE: u64 = 15;
 
-/// The calls of a node, and all numbers of argument sizes, are stored with this added, so that what was
-/// overwritten by zeros is seen.
+/// The calls of a node, and all numbers of argument sizes, are stored with this added, so that zeros are recognised
+/// as damage.
 pub const CALLS_START: u64 = 7;
 
 /// The bytes of a record that its checksum is of: where they begin and end.
@@ -23,7 +23,7 @@ pub type Parts = &'static [(usize, usize)];
 
 /// A record, or a part of one, with a checksum.
 pub trait Sealed {
-    /// What the checksum is of, besides the place of the record.
+    /// The bytes that the checksum covers, besides the place of the record.
     const PARTS: Parts;
     /// Where the checksum stands, in four bytes.
     const CHECK_AT: usize;
@@ -99,7 +99,7 @@ pub fn seal_sum(sum: f64) -> f64 {
     f64::from_bits(bits | sum_check(bits))
 }
 
-/// What is sealed in a sum, without the checksum.
+/// The number that is sealed in a sum, without the checksum.
 #[inline(always)]
 pub fn open_sum(sealed: f64) -> f64 {
     f64::from_bits(sealed.to_bits() & !OWN_BITS)
@@ -124,7 +124,7 @@ fn sum_check(bits: u64) -> u64 {
 pub struct Finding {
     /// Where it stands, in bytes from the start of the file.
     pub at: u64,
-    /// What it is.
+    /// A description of the damage.
     pub what: &'static str,
 }
 

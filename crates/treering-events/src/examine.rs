@@ -16,7 +16,7 @@ struct List {
 }
 
 impl View<'_> {
-    /// What in the file is not what was written. The file is one at rest, or `is_growing`: then it was
+    /// Finds records that are not as they were written. The file is one at rest, or `is_growing`: then it was
     /// copied while its writer went on, and what is open may be half of one moment and half of
     /// another. Nothing for a file of the layout [without checks](Self::has_checks).
     ///
@@ -46,7 +46,7 @@ struct Examination<'a> {
 impl<'a> Examination<'a> {
     fn header(&mut self) {
         let Some(header) = Header::read(self.view.bytes) else { return };
-        // What changes now and then may be halfway while the file grows.
+        // A record that changes now and then may be halfway while the file grows.
         if !self.is_growing && !is_sealed::<Header>(0, self.view.bytes) {
             self.found.add(0, "the header is damaged");
         }
@@ -197,7 +197,7 @@ impl<'a> Examination<'a> {
         }
     }
 
-    /// What a thread has open: each an activation of a node below that of the one before, but for those
+    /// Checks the activations that a thread has open. Each is of a node below that of the one before, but for those
     /// that recursion has folded, and in a flat profile.
     fn open(&mut self, header: &Header, thread: &Thread) {
         let bytes = thread.top.wrapping_sub(thread.stack_address);
@@ -217,7 +217,7 @@ impl<'a> Examination<'a> {
                 && activation.start % CODE == 0
                 && (header.mode != mode::FLAT || activation.children % CODE == 0)
                 && self.view.node(self.view.node_of(&activation)).is_some();
-            // What stands there until then has a check that is not 0.
+            // Until then, the bytes there have a check that is not 0.
             let is_being_entered = is_last && !is_filled && activation.check != 0;
             if !is_sound && !is_being_entered {
                 self.found.add(at, "a function that a thread has open is damaged");

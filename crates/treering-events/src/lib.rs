@@ -47,7 +47,7 @@ pub use statistics::ActivationStatistics;
 pub use tree::{Forest, Measured, MeasuredLine, ThreadTree};
 pub use view::{Chain, Damage, View};
 
-/// What a live file begins with.
+/// The first bytes of a live file.
 pub const MAGIC: [u8; 8] = *b"\x89trl\r\n\x1a\n";
 
 /// The major version of the layout. Readers know the one before as well, and refuse others. There is no

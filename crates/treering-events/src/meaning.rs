@@ -1,6 +1,6 @@
-//! What numbers in records may be.
+//! The values of numbers in records.
 
-/// What [`Header::clock`](crate::Header::clock) may be.
+/// Values of [`Header::clock`](crate::Header::clock).
 pub mod clock {
     /// The processor's time stamp counter.
     pub const TSC: u32 = 1;
@@ -8,7 +8,7 @@ pub mod clock {
     pub const MONOTONIC: u32 = 2;
 }
 
-/// What [`Header::mode`](crate::Header::mode) may be.
+/// Values of [`Header::mode`](crate::Header::mode).
 pub mod mode {
     /// A calling context tree.
     pub const CALL_GRAPH: u32 = 1;
@@ -18,7 +18,7 @@ pub mod mode {
     pub const COUNT: u32 = 3;
 }
 
-/// What [`Header::rule`](crate::Header::rule) may be; see the glossary.
+/// Values of [`Header::rule`](crate::Header::rule); see the glossary.
 pub mod rule {
     /// A function directly under itself stays in one node.
     pub const DIRECT: u32 = 1;
@@ -28,7 +28,7 @@ pub mod rule {
     pub const SWI_CLASSIC: u32 = 3;
 }
 
-/// What [`Function::kind`](crate::Function::kind) may be.
+/// Values of [`Function::kind`](crate::Function::kind).
 pub mod function_kind {
     /// The root of a thread.
     pub const ROOT: u32 = 1;
@@ -50,7 +50,7 @@ pub mod function_kind {
     pub const ANONYMOUS: u32 = 9;
 }
 
-/// What [`Setting::kind`](crate::Setting::kind) may be.
+/// Values of [`Setting::kind`](crate::Setting::kind).
 pub mod setting {
     /// A parameter of the run.
     pub const PARAMETER: u32 = 1;
@@ -62,7 +62,7 @@ pub mod setting {
     pub const NOTE: u32 = 4;
 }
 
-/// What [`Thread::state`](crate::Thread::state) may be.
+/// Values of [`Thread::state`](crate::Thread::state).
 pub mod thread_state {
     /// It runs.
     pub const RUNNING: u32 = 1;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use crate::{Forest, View, flag, setting, unwound};
 
-/// What a reader should know to trust the numbers of a file, each said once; lower case, no full
+/// Notes that a reader needs to judge the numbers of a file, each said once; lower case, no full
 /// stop. The program's own notes come first.
 pub fn notes(view: &View<'_>, forest: &Forest) -> Vec<String> {
     let header = view.header();

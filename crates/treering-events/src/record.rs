@@ -103,7 +103,7 @@ records! {
         12 flags: u32,
         /// The process that writes.
         16 pid: u32,
-        /// Which [`clock`](crate::clock) the ticks are of.
+        /// The [`clock`](crate::clock) of the ticks.
         20 clock: u32,
         /// The kind of recording: a [`mode`](crate::mode).
         24 mode: u32,
@@ -242,7 +242,7 @@ records! {
         8 private_limit: u64,
         /// Private to the writer: tells this use of the record from all others.
         16 private_tag: u64,
-        /// Which period of recording the open activations belong to.
+        /// The period of recording that the open activations belong to.
         24 epoch: u32,
         /// A [`thread_state`](crate::thread_state).
         28 state: u32,
@@ -321,8 +321,8 @@ records! {
     Node: 320 {
         /// The number of its function.
         0 function: u32,
-        /// Which calls are timed: all if it is `u32::MAX`, else those whose number times 2^32
-        /// divided by the golden ratio, modulo 2^32, is below this. What every call touches is in
+        /// Selects the calls that are timed: all if it is `u32::MAX`, else those whose number times 2^32
+        /// divided by the golden ratio, modulo 2^32, is below this. The fields that every call touches are in
         /// one line of the cache, up to `squares`.
         4 threshold: u32,
         /// How often it was entered.
@@ -387,7 +387,7 @@ records! {
         292 children: u32,
         /// Calls and costs by size of an argument.
         296 sizes: Ref,
-        /// What its lines cost.
+        /// The costs of its lines.
         300 lines: Ref,
         /// Its newest child, and how many it has: [`link`](crate::link).
         304 child_list: u64,
@@ -403,7 +403,7 @@ records! {
         512 ticks: [u64; SIZE_CLASSES],
     }
 
-    /// What a line of a node's function cost.
+    /// The cost of a line of a node's function.
     LineCost: 64 {
         0 next: Ref,
         /// The number of the line, from 1.
@@ -477,7 +477,7 @@ sealed! {
 }
 
 impl Activation {
-    /// What [`check`](Self::check) has to be for a node and flags.
+    /// The right [`check`](Self::check) for a node and flags.
     #[inline(always)]
     pub const fn check_of(node: u64, flags: u64) -> u64 {
         !(node ^ flags)

@@ -8,7 +8,7 @@
 pub struct ActivationStatistics {
     /// How many activations were measured.
     pub timed: u64,
-    /// What the outermost activations cost together: those that began while the node was not
+    /// The total cost of the outermost activations: those that began while the node was not
     /// active. Activations still open at the end count up to there. For a profile under
     /// the recursion rule `flat` this is the function's total cost in
     /// the thread; with a tree, that is derived from self costs instead.
@@ -25,7 +25,7 @@ pub struct ActivationStatistics {
     /// likely not preempted. A least that is below the next lower power of two begins anew: those
     /// before it took long, and were calm only as long as nothing shorter was known.
     pub calm: u64,
-    /// What those cost together.
+    /// The total cost of those.
     pub calm_total: u64,
 }
 

@@ -54,7 +54,7 @@ pub struct Measured {
     pub squares: f64,
     /// How many took less than twice the shortest until then, and came before no much shorter one.
     pub calm: u64,
-    /// What those took together.
+    /// The time of those together.
     pub calm_total_ns: u64,
     /// Bytes that it allocated and that were not freed.
     pub live_bytes: u64,
@@ -67,7 +67,7 @@ pub struct Measured {
     pub line_hits: u64,
 }
 
-/// What a line of a node's function cost.
+/// The measured cost of a line of a node's function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasuredLine {
     /// The number of the line, from 1.
@@ -136,7 +136,7 @@ impl Forest {
         hits
     }
 
-    /// What the lines of a node cost, by number; `node` is its index. All together cost at most
+    /// The costs of a node's lines, by number; `node` is its index. All together cost at most
     /// what the node itself does.
     pub fn lines(&self, node: usize, header: &Header) -> Vec<MeasuredLine> {
         let start = self.lines.partition_point(|(of, _)| *of < node);
@@ -339,7 +339,7 @@ fn end_of(view: &View<'_>, threads: &[(Ref, Thread)], now: Option<u64>) -> u64 {
 mod tests {
     use super::*;
 
-    /// What a node keeps of 100, 150, 90, 185, 1000 and 95 ticks, of which the second, fourth and
+    /// The record of a node after 100, 150, 90, 185, 1000 and 95 ticks, of which the second, fourth and
     /// last were inner, and of 7 ticks of an activation that was counted elsewhere.
     fn record() -> Node {
         Node {

@@ -27,7 +27,7 @@ pub enum Damage {
     },
     /// Another version of the layout.
     OtherVersion {
-        /// Which.
+        /// The version that the file states.
         version: u32,
     },
 }
@@ -177,7 +177,7 @@ impl<'a> View<'a> {
         self.chain(self.header.first_setting, |_, bytes| Setting::read(bytes), |setting| setting.next)
     }
 
-    /// What the lines of a node cost, with their places.
+    /// The costs of a node's lines, with their places.
     pub fn lines(&self, node: &Node) -> Chain<'a, LineCost> {
         self.chain(node.lines, Self::read_line, |line| line.next)
     }

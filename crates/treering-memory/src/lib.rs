@@ -2,8 +2,8 @@
 //!
 //! Two allocators do so, the one of `treering-runtime` and the preloaded one of `treering-malloc`.
 //! Each has its own way to the records of the program, a [`Process`], and all of this is compiled
-//! into each, because calling it would cost as much as doing it. It uses no operating system, and
-//! what is to be done where nothing runs is left to its users.
+//! into each, because calling it would cost as much as doing it. It uses no operating system. Blocks that are
+//! allocated while no recorded function runs are left to its users.
 //!
 //! # Tags
 //!
@@ -14,7 +14,7 @@
 //! |---|---|
 //! | 0-31 | where the node stands; 0 when nothing was recorded |
 //! | 32-47 | the number of the thread's record; `0xFFFF` for those that came after 65,534 others |
-//! | 48-55 | which store it stands in, modulo 256 |
+//! | 48-55 | the number of the store that it stands in, modulo 256 |
 //!
 //! The thread that allocated a block takes it off by a plain subtraction. Others must not write to
 //! its numbers, so they add to another one, which only is added to, by all. A block of a store
@@ -23,7 +23,7 @@
 //! ```
 //! use treering_memory::mark;
 //!
-//! // What the tags of all blocks of a thread have in common: its number and its store.
+//! // The part that the tags of all blocks of a thread have in common: its number and its store.
 //! assert_eq!(mark(7, 1), 0x0001_0007);
 //! ```
 #![no_std]
@@ -41,7 +41,7 @@ const NUMBERLESS: u64 = 0xFFFF;
 /// Set in the mark of a record without a number, but in no tag, so that none is taken for its own.
 const NOBODYS: u64 = 1 << 32;
 
-/// What may be set in a process's state, but not in its threads' epochs: which path events take.
+/// Bits that may be set in a process's state, but not in its threads' epochs: they choose the path of events.
 const PATHS: u32 = 0b11 << 30;
 
 /// The upper half of the tags of blocks that a thread with that record number allocates while the
@@ -60,16 +60,16 @@ pub const fn mark(number: u64, generation: u8) -> u64 {
 pub unsafe trait Process: Copy {
     /// The record of the running thread; null for none.
     fn thread(self) -> *mut Thread;
-    /// What is recorded: 0 for nothing, else the period, with the two highest bits for other uses.
+    /// The period of recording, or 0 while nothing is recorded, with the two highest bits for other uses.
     fn state(self) -> u32;
     /// The start of the store, read in such a way that what was written before it is seen.
     fn base(self) -> *mut u8;
-    /// Which store it is, modulo 256.
+    /// The number of the store, modulo 256.
     fn generation(self) -> u8;
 }
 
-/// What a runtime tells an allocator that was loaded in front of the program's: where the words are
-/// that a [`Process`] is made of. Only ever extended, with a higher version.
+/// The words that a [`Process`] is made of, as a runtime tells them to an allocator that was loaded in front of the
+/// program's. Only ever extended, with a higher version.
 ///
 /// Both are shared libraries that may have been built apart, so this is laid out as C does.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ impl Hooks {
     pub const VERSION: u64 = 2;
 }
 
-/// What runs in this thread.
+/// The activation that runs in this thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Running<P> {
     process: P,
@@ -170,7 +170,7 @@ pub unsafe fn freed(process: impl Process, tag: u64, bytes: u64) {
     }
 }
 
-/// What other threads have freed of a node's memory.
+/// The bytes of a node's memory that other threads have freed.
 ///
 /// # Safety
 /// `node` is a node of a store that is mapped.
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_own_thread_frees_is_subtracted() {
+    fn memory_that_its_own_thread_frees_is_subtracted() {
         checked(7, |scene| {
             let tag = Running::find(scene).expect("a node").allocated(100);
             assert_eq!(tag, (Node::BYTES as u64 / UNIT) | (7 << 32) | (9 << 48));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_without_a_number_frees_is_added_up_apart() {
+    fn memory_that_a_thread_without_a_number_frees_is_added_up_apart() {
         checked(NUMBERLESS + 5, |scene| {
             let tag = Running::find(scene).expect("a node").allocated(100);
             // SAFETY: the tag is of this scene.

@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_mapped_is_not_read() {
+    fn unmapped_memory_is_not_read() {
         assert_eq!(read_memory(std::process::id(), 0, 16), None);
         assert_eq!(read_memory(std::process::id(), 16, 0), None);
         assert_eq!(read_memory(0, 0, 16), None);
