@@ -1,4 +1,4 @@
-// Every macro of CBS, with counts that are known: see crates/treering-runtime/tests/cbs.rs.
+// Every macro of CBS, with counts that are known: see crates/treering-runtime/tests/runtime/cbs.rs.
 #include <iostream>
 
 #include <cbs/bench/bench_macros.hh>

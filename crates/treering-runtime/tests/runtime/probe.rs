@@ -1,5 +1,4 @@
 //! Programs that do one thing after another that is hard on a profiler, and the profiles they leave.
-#![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,4 @@
 //! Programs that are linked with the library, run, and leave a profile.
-#![allow(dead_code, reason = "each test uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a test says that it was skipped")]
 

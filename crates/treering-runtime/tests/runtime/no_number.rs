@@ -3,9 +3,7 @@
 //! was entered below went astray, and the program crashed.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod program;
-
-use program::{Program, is_installed, project, succeeded, tree};
+use super::program::{Program, is_installed, project, succeeded, tree};
 
 /// The tree that the program leaves with this profiler and clock.
 fn check(kind: &str, clock: &str, expected: &str) {

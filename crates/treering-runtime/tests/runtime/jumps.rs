@@ -2,9 +2,7 @@
 //! the function that it jumped to, and every count is exact.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod program;
-
-use program::{Program, is_installed, project, succeeded, tree};
+use super::program::{Program, is_installed, project, succeeded, tree};
 use treering_profile::{Function, Profile};
 
 const TIMES: u64 = 100_000;

@@ -1,12 +1,10 @@
 //! `examples/stack_machine`: an interpreter that reports the functions of its language.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod program;
-
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use program::{Program, is_installed, project, succeeded, tree};
+use super::program::{Program, is_installed, project, succeeded, tree};
 use treering_profile::{FunctionKind, Profile};
 
 fn example(file: &str) -> PathBuf {

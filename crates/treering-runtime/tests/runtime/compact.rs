@@ -2,14 +2,12 @@
 //! both are read and compared field by field.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod program;
-
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::FileExt as _;
 use std::process::Stdio;
 
-use program::{Program, is_installed, project};
+use super::program::{Program, is_installed, project};
 use treering_events::{Header, Node, Ref, UNIT, View, flag};
 use treering_formats::live;
 use treering_profile::{

@@ -23,7 +23,7 @@ impl Program {
 
     fn build_file(source: &Path, flags: &[&str]) -> Option<Self> {
         // Tests run at the same time, each in a thread of its name.
-        let test = std::thread::current().name().unwrap_or("test").to_owned();
+        let test = std::thread::current().name().unwrap_or("test").replace("::", "/");
         let is_c = source.extension().is_some_and(|extension| extension == "c");
         let (compiler, standard) = if is_c { ("cc", "-std=c11") } else { ("c++", "-std=c++17") };
         if Command::new(compiler).arg("--version").output().is_err() {

@@ -6,13 +6,11 @@
     reason = "a test fails by panicking, and says what it skips"
 )]
 
-mod probe;
-
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use probe::{Probe, calls, expected};
+use super::probe::{Probe, calls, expected};
 use treering_formats::{Format, read_any};
 
 /// Makes a named pipe in the folder of a test.

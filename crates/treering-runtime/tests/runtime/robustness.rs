@@ -1,13 +1,11 @@
 //! What the profile of a real process is like when the process is hard on it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod probe;
-
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 
-use probe::{Probe, calls, expected};
+use super::probe::{Probe, calls, expected};
 use treering_formats::Format;
 use treering_profile::Profile;
 
