@@ -1,12 +1,12 @@
-//! What cargo cannot do by itself: `cargo xtask test`, `check-deps`, `docs` and `bench`.
+//! What cargo cannot do by itself: `cargo xtask test`, `check-deps` and `docs`. The benchmarks of `cargo xtask bench`
+//! are a crate of their own, `xtask-bench`.
 //!
 //! It is no part of what users install, and it knows the crates only by their manifests, their
-//! sources and their commands, except for benchmarks, which share the programs of the tests.
+//! sources and their commands, so that it is built within seconds.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command that speaks to developers")]
 
 mod archive;
-mod bench;
 mod dependency;
 mod docs;
 mod licence;
@@ -55,22 +55,15 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["test"] => test::run(),
+        ["--help" | "-h"] => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
         ["octave-package"] => archive::OCTAVE.run(),
         ["prolog-pack"] => archive::PROLOG.run(),
         ["check-deps"] => check_dependencies(),
         ["docs"] => docs::run(),
-        // What it measures are other processes.
-        ["bench", "octave", options @ ..] => bench::run_octave(options),
-        ["bench", "view", options @ ..] => bench::run_view(options),
-        ["bench", "prolog", options @ ..] => bench::run_prolog(options),
-        ["bench", ..] if cfg!(debug_assertions) => optimised(&words),
-        ["bench", "record", options @ ..] => bench::run(options),
-        ["bench", "count", options @ ..] => bench::run_count(options),
-        ["bench", "profilers", options @ ..] => bench::run_profilers(options),
-        ["bench", "gprof", options @ ..] => bench::run_gprof(options),
-        // Not for people: what `bench` starts programs with.
-        ["launch", program @ ..] => bench::launch(program),
-        ["repeat", program @ ..] => bench::repeat(program),
+        ["bench", benchmark @ ..] => bench(benchmark),
         _ => {
             eprint!("{USAGE}");
             ExitCode::from(2)
@@ -78,10 +71,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs the same command in a build with optimisation, because it measures.
-fn optimised(words: &[&str]) -> ExitCode {
+/// The benchmarks that measure other processes only: they need no optimisation themselves.
+const BENCH_OTHERS: [&str; 3] = ["octave", "view", "prolog"];
+
+/// Builds and runs the benchmarks, with optimisation where they measure themselves.
+fn bench(words: &[&str]) -> ExitCode {
+    let Some(name) = words.first() else {
+        eprint!("{USAGE}");
+        return ExitCode::from(2);
+    };
     let mut command = workspace::cargo();
-    command.args(["run", "--release", "--quiet", "--package", "xtask", "--"]).args(words);
+    command.args(["run", "--quiet", "--package", "xtask-bench"]);
+    if !BENCH_OTHERS.contains(name) {
+        command.arg("--release");
+    }
+    command.arg("--").args(words);
     match command.status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,

@@ -106,7 +106,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// Reads the sources of every crate and returns every broken rule as a sentence.
 pub(crate) fn check() -> Result<Vec<String>, String> {
-    let crates = workspace::crates()?.into_iter().chain([workspace::root().join("xtask")]);
+    let root = workspace::root();
+    let crates = workspace::crates()?.into_iter().chain([root.join("xtask"), root.join("xtask/bench")]);
     let mut broken = Vec::new();
     for directory in crates {
         broken.extend(check_crate(&directory)?);

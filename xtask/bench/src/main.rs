@@ -4,6 +4,8 @@
 //!
 //! Runs of all tools are interleaved in random order, because the machine is rarely idle and
 //! drifts; what is compared is processor time, never wall time, of runs in the same round.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command that speaks to developers")]
 
 mod aliasing;
 mod attached;
@@ -26,21 +28,13 @@ mod statistics;
 mod symbols;
 mod table;
 mod view;
-
-pub(crate) use count::run as run_count;
-pub(crate) use gprof::run as run_gprof;
-pub(crate) use launch::{launch, repeat};
-pub(crate) use octave::run as run_octave;
-pub(crate) use profilers::run as run_profilers;
-pub(crate) use prolog::run as run_prolog;
-pub(crate) use view::run as run_view;
+mod workspace;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 
-use crate::workspace;
 use table::Table;
 
 /// What was asked for.
@@ -73,20 +67,58 @@ const PARTS: &[(&str, Measurement)] = &[
     ("large", large::measure),
 ];
 
-/// Runs `bench record` with its arguments.
-pub(crate) fn run(words: &[&str]) -> ExitCode {
-    let outcome = Options::parse(words).and_then(|options| measure(&options));
+/// A benchmark with its name. Each takes the words after its name.
+type Benchmark = (&'static str, fn(&[&str]) -> Result<(), String>);
+const BENCHMARKS: [Benchmark; 7] = [
+    ("record", record),
+    ("count", count::run),
+    ("profilers", profilers::run),
+    ("gprof", gprof::run),
+    ("octave", octave::run),
+    ("view", view::run),
+    ("prolog", prolog::run),
+];
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        // Benchmarks start programs with these two.
+        ["launch", program @ ..] => return launch::launch(program),
+        ["repeat", program @ ..] => return launch::repeat(program),
+        [name, options @ ..] => match BENCHMARKS.iter().find(|(known, _)| known == name) {
+            Some((_, run)) => run(options),
+            None => Err(unknown(name)),
+        },
+        [] => Err(unknown("")),
+    };
     match outcome {
-        Ok(failures) if failures.is_empty() => ExitCode::SUCCESS,
-        Ok(failures) => {
-            failures.iter().for_each(|failure| eprintln!("error: {failure}"));
-            ExitCode::FAILURE
-        }
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            error.lines().for_each(|line| eprintln!("error: {line}"));
             ExitCode::FAILURE
         }
     }
+}
+
+fn unknown(name: &str) -> String {
+    format!("unknown benchmark {name:?}; there are {}", BENCHMARKS.map(|(known, _)| known).join(", "))
+}
+
+/// Whether a benchmark that has no other option is to be quick.
+fn is_quick(words: &[&str]) -> Result<bool, String> {
+    match words {
+        [] => Ok(false),
+        ["--quick"] => Ok(true),
+        _ => Err(format!("unknown option {}; there is --quick", words.join(" "))),
+    }
+}
+
+/// Runs `bench record` with its arguments. The error names what went wrong in parts that could not be measured, a line
+/// for each.
+fn record(words: &[&str]) -> Result<(), String> {
+    let failures = Options::parse(words).and_then(|options| measure(&options))?;
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
 impl Options {

@@ -2,12 +2,12 @@
 //! counted, under the C library's `mcount` and under ours.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use super::measure::succeed;
 use super::statistics::Spread;
 use super::table::Table;
-use super::{build, heading};
+use super::{build, heading, is_quick};
 use crate::workspace;
 
 /// Threads that call a function which does next to nothing; prints the processor time of a call.
@@ -42,25 +42,10 @@ int main(int count, char **words) {
 const CALLS: u64 = 10_000_000;
 
 /// Runs it with its arguments.
-pub(crate) fn run(words: &[&str]) -> ExitCode {
-    let rounds = match words {
-        [] => 15,
-        ["--quick"] => 3,
-        _ => {
-            eprintln!("error: unknown option {}; there is --quick", words.join(" "));
-            return ExitCode::FAILURE;
-        }
-    };
-    match measure(rounds) {
-        Ok(page) => {
-            print!("{page}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+pub(crate) fn run(words: &[&str]) -> Result<(), String> {
+    let rounds = if is_quick(words)? { 3 } else { 15 };
+    print!("{}", measure(rounds)?);
+    Ok(())
 }
 
 struct Programs {

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::line::Line;
 use super::slice::{Estimate, Pair, Slices};
 use super::{FLAT, GRAPH, MODES, OCTAVE};
-use crate::bench::machine;
-use crate::bench::table::Table;
+use crate::machine;
+use crate::table::Table;
 
 /// The workloads of the tables.
 const WORKLOADS: [&str; 4] = ["loop", "builtins", "fib", "simulation"];

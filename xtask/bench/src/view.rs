@@ -5,7 +5,7 @@
 //! by the same means. Rounds alternate between them, because the machine drifts.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -150,14 +150,8 @@ struct Subject {
 }
 
 /// Runs `bench view` with its arguments.
-pub(crate) fn run(words: &[&str]) -> ExitCode {
-    match Scope::parse(words).and_then(|scope| bench(&scope)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+pub(crate) fn run(words: &[&str]) -> Result<(), String> {
+    bench(&Scope::parse(words)?)
 }
 
 fn bench(scope: &Scope) -> Result<(), String> {

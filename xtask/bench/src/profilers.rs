@@ -4,7 +4,7 @@
 //! What is compared is the processor time of the program and of the profiler together.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use treering_testing::programs::installed;
@@ -172,14 +172,8 @@ fn summary(times: &[f64]) -> (f64, f64) {
 }
 
 /// Runs `bench profilers` with its arguments.
-pub(crate) fn run(words: &[&str]) -> ExitCode {
-    match Scope::parse(words).and_then(|scope| bench(&scope)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+pub(crate) fn run(words: &[&str]) -> Result<(), String> {
+    bench(&Scope::parse(words)?)
 }
 
 fn bench(scope: &Scope) -> Result<(), String> {

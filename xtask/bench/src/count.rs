@@ -10,7 +10,7 @@ mod program;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use treering_testing::programs::installed;
@@ -58,14 +58,8 @@ const SHORT: usize = 10;
 type Times = Vec<Vec<f64>>;
 
 /// Runs `bench count`.
-pub(crate) fn run(words: &[&str]) -> ExitCode {
-    match Options::parse(words).and_then(|options| measure(&options)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+pub(crate) fn run(words: &[&str]) -> Result<(), String> {
+    measure(&Options::parse(words)?)
 }
 
 impl Options {

@@ -9,9 +9,9 @@ mod page;
 mod slice;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
-use crate::workspace;
+use crate::{is_quick, workspace};
 use line::Line;
 use slice::Slices;
 
@@ -40,22 +40,8 @@ const PROCESSES: u32 = 12;
 const QUICK_SECONDS: u32 = 15;
 
 /// Runs `bench octave`.
-pub(crate) fn run(words: &[&str]) -> ExitCode {
-    let quick = match words {
-        [] => false,
-        ["--quick"] => true,
-        _ => {
-            eprintln!("error: there is only the option --quick");
-            return ExitCode::from(2);
-        }
-    };
-    match measure(quick) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+pub(crate) fn run(words: &[&str]) -> Result<(), String> {
+    measure(is_quick(words)?)
 }
 
 fn measure(quick: bool) -> Result<(), String> {

@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 use treering_formats::read_any;
 use treering_profile::Profile;
 
+use super::is_quick;
 use super::table::Table;
 use crate::workspace;
 
@@ -28,25 +29,10 @@ const ROUNDS: u32 = 15;
 const QUICK_ROUNDS: u32 = 2;
 
 /// Runs `bench prolog`.
-pub(crate) fn run(words: &[&str]) -> ExitCode {
-    let rounds = match words {
-        [] => ROUNDS,
-        ["--quick"] => QUICK_ROUNDS,
-        _ => {
-            eprintln!("error: there is only the option --quick");
-            return ExitCode::from(2);
-        }
-    };
-    match measure(rounds) {
-        Ok(page) => {
-            print!("{page}");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        }
-    }
+pub(crate) fn run(words: &[&str]) -> Result<(), String> {
+    let rounds = if is_quick(words)? { QUICK_ROUNDS } else { ROUNDS };
+    print!("{}", measure(rounds)?);
+    Ok(())
 }
 
 /// The least processor time in seconds and the time by the wall clock of the last run, by program and way.
