@@ -1,0 +1,119 @@
+//! Memory: mappings, how much there is, and bytes at addresses.
+
+use core::ffi::{CStr, c_char, c_int};
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::io;
+
+/// Memory of zeros that is not from the allocator of the program, which may be our caller.
+/// Null when there is none.
+pub(crate) fn map_private(bytes: usize) -> *mut u8 {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
+    let mapped = unsafe { libc::mmap(core::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED { core::ptr::null_mut() } else { mapped.cast() }
+}
+
+/// Gives back what [`map_private`] or [`reserve`] returned.
+pub(crate) fn unmap(start: *mut u8, bytes: usize) {
+    // SAFETY: callers own the whole range and use it no more.
+    unsafe { libc::munmap(start.cast(), bytes) };
+}
+
+/// Reserves a range of addresses without memory. Null when there is none of that size.
+pub(crate) fn reserve(bytes: usize) -> *mut u8 {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: as in `map_private`.
+    let mapped = unsafe { libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+    if mapped == libc::MAP_FAILED { core::ptr::null_mut() } else { mapped.cast() }
+}
+
+/// Puts a part of a file, or memory where there is no file, into a reserved range. The children
+/// of the process do not get it.
+///
+/// # Safety
+/// `start` and `bytes` lie in a range of [`reserve`] and hold nothing yet.
+pub(crate) unsafe fn map_into(start: *mut u8, bytes: usize, file: Option<(c_int, u64)>) -> io::Result<()> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let (flags, fd, offset) = match file {
+        Some((fd, offset)) => (libc::MAP_SHARED, fd, offset),
+        None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
+    };
+    // SAFETY: by this function's own requirement.
+    let mapped = unsafe {
+        libc::mmap(start.cast(), bytes, protection, flags | libc::MAP_FIXED, fd, offset as libc::off_t)
+    };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The virtual and the resident size of the process in bytes, read without the allocator. What is
+/// only [reserved](reserve) is in the first.
+pub(crate) fn memory_size() -> (u64, u64) {
+    let mut text = [0_u8; 128];
+    // SAFETY: reads at most as many bytes as there is room for, from a descriptor of its own.
+    let length = unsafe {
+        let fd = libc::open(c"/proc/self/statm".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if fd < 0 {
+            return (0, 0);
+        }
+        let length = libc::read(fd, text.as_mut_ptr().cast(), text.len());
+        libc::close(fd);
+        length.max(0) as usize
+    };
+    let mut pages = text[..length].split(|byte| *byte == b' ').map(number);
+    let size = page_size();
+    let mut next = || pages.next().unwrap_or(0) * size;
+    (next(), next())
+}
+
+fn number(digits: &[u8]) -> u64 {
+    let digits = digits.iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+}
+
+fn page_size() -> u64 {
+    static SIZE: AtomicU64 = AtomicU64::new(0);
+    if SIZE.load(Ordering::Relaxed) == 0 {
+        // SAFETY: has no effect but its answer.
+        SIZE.store(unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64, Ordering::Relaxed);
+    }
+    SIZE.load(Ordering::Relaxed)
+}
+
+/// The bytes of a C text of at most `longest` bytes; none for null.
+///
+/// # Safety
+/// `text` is null or leads to bytes with a zero among them, which live as long as `'a`.
+pub(crate) unsafe fn c_text<'a>(text: *const c_char) -> &'a [u8] {
+    if text.is_null() {
+        return &[];
+    }
+    // SAFETY: by this function's own requirement.
+    unsafe { CStr::from_ptr(text) }.to_bytes()
+}
+
+/// The `length` bytes at `start`; none for null.
+///
+/// # Safety
+/// `start` is null or leads to that many bytes, which live as long as `'a`.
+pub(crate) unsafe fn bytes<'a>(start: *const c_char, length: usize) -> &'a [u8] {
+    if start.is_null() {
+        return &[];
+    }
+    // SAFETY: by this function's own requirement.
+    unsafe { core::slice::from_raw_parts(start.cast(), length) }
+}
+
+/// A copy of memory that other threads may be changing.
+///
+/// # Safety
+/// `length` bytes from `start` on can be read.
+pub(crate) unsafe fn copy_of(start: *const u8, length: usize) -> Vec<u8> {
+    let mut copy = Vec::with_capacity(length);
+    // SAFETY: the source is readable by this function's own requirement, the target has the room.
+    unsafe {
+        core::ptr::copy_nonoverlapping(start, copy.as_mut_ptr(), length);
+        copy.set_len(length);
+    }
+    copy
+}
