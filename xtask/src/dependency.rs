@@ -64,7 +64,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "treering-symbols",
-        may_use: &["treering-proc", "treering-profile", "treering-temporary"],
+        may_use: &["treering-cache", "treering-proc", "treering-profile"],
         elsewhere: Not(&["perf-event-open-sys"]),
     },
     Rule {
@@ -104,6 +104,7 @@ const RULES: &[Rule] = &[
         may_use: &["treering-events", "treering-macros", "treering-memory"],
         elsewhere: Only(&["libc"]),
     },
+    Rule { name: "treering-cache", may_use: &[], elsewhere: Only(&["libc"]) },
     Rule { name: "treering-temporary", may_use: &[], elsewhere: Only(&["libc"]) },
     Rule {
         name: "treering-octave",
@@ -126,6 +127,7 @@ const RULES: &[Rule] = &[
 const EVERYTHING: &[&str] = &[
     "treering-analysis",
     "treering-archive",
+    "treering-cache",
     "treering-compare",
     "treering-events",
     "treering-formats",

@@ -1,13 +1,15 @@
 //! The contents of files of which little is wanted.
 
 use std::cell::OnceCell;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use object::ReadRef;
 use typed_arena::Arena;
+
+use crate::section::Section;
 
 /// The bytes of a file, read by pieces when they are asked for and kept from then on.
 pub(crate) struct Contents {
@@ -47,6 +49,23 @@ impl Contents {
     pub(crate) fn of_memory(bytes: Vec<u8>) -> Self {
         let size = bytes.len() as u64;
         Self { source: Source::Memory(bytes), size, pieces: Vec::new(), spans: Arena::new() }
+    }
+
+    /// A part of the file, which stays unread.
+    pub(crate) fn section(&self, offset: u64, size: u64) -> Option<Section<'_>> {
+        let end = offset.checked_add(size).filter(|end| *end <= self.size)?;
+        Some(match &self.source {
+            Source::File(file) => Section::in_file(file, offset, size),
+            Source::Memory(bytes) => Section::in_memory(&bytes[offset as usize..end as usize]),
+        })
+    }
+
+    /// What the system knows of the file; nothing for bytes in memory.
+    pub(crate) fn metadata(&self) -> Option<Metadata> {
+        match &self.source {
+            Source::File(file) => file.metadata().ok(),
+            Source::Memory(_) => None,
+        }
     }
 
     /// The bytes from an offset up to the end of its piece; all that are left of those in memory.

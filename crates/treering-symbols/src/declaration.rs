@@ -1,6 +1,6 @@
 //! A function in the debug information of a unit: its names and where it is declared.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 
 use gimli::{AttributeValue, DebugInfoOffset, Dwarf, Unit, UnitOffset, UnitRef};
@@ -29,6 +29,8 @@ pub(crate) struct Units<'a> {
     dwarf: &'a Dwarf<Slice<'a>>,
     /// Sorted by position.
     units: OnceCell<Vec<LazyUnit<'a>>>,
+    /// Whether an entry was looked for in a unit that is not there.
+    lacks_some: Cell<bool>,
 }
 
 /// The position of a unit, and the unit once it was asked for.
@@ -36,7 +38,7 @@ type LazyUnit<'a> = (usize, OnceCell<Option<Unit<Slice<'a>>>>);
 
 impl<'a> Units<'a> {
     pub(crate) fn new(dwarf: &'a Dwarf<Slice<'a>>) -> Self {
-        Self { dwarf, units: OnceCell::new() }
+        Self { dwarf, units: OnceCell::new(), lacks_some: Cell::new(false) }
     }
 
     fn all(&self) -> &[LazyUnit<'a>] {
@@ -60,7 +62,9 @@ impl<'a> Units<'a> {
     /// The unit that holds the entry at a position, and its place in the unit.
     fn holding(&self, entry: DebugInfoOffset) -> Option<(UnitRef<'_, Slice<'a>>, UnitOffset)> {
         let after = self.all().partition_point(|(start, _)| *start <= entry.0);
-        let unit = self.unit(after.checked_sub(1)?)?;
+        let unit = after.checked_sub(1).and_then(|at| self.unit(at));
+        self.lacks_some.set(self.lacks_some.get() || unit.is_none());
+        let unit = unit?;
         Some((UnitRef::new(self.dwarf, unit), entry.to_unit_offset(&unit.header)?))
     }
 
@@ -94,6 +98,11 @@ impl<'a> Declarations<'a> {
     pub(crate) fn new(dwarf: &'a Dwarf<Slice<'a>>) -> Self {
         let supplementary = dwarf.sup().map(Units::new);
         Self { main: Units::new(dwarf), supplementary, scopes: RefCell::default() }
+    }
+
+    /// Whether a declaration refers to a unit that is not there.
+    pub(crate) fn lack_units(&self) -> bool {
+        self.main.lacks_some.get()
     }
 
     /// The origin of an inlined call or a function's code: the entry that the names are

@@ -1,26 +1,29 @@
 //! The sections that hold debug information, of all the files that it is spread over.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gimli::{
-    Dwarf, DwarfPackage, DwarfPackageSections, DwarfSections, RunTimeEndian, Section as _, SectionId,
-};
+use gimli::{DebugAranges, Dwarf, DwarfPackage, DwarfPackageSections, RunTimeEndian, SectionId};
 use object::Object as _;
+use treering_cache::Cache;
+use treering_proc::build_id;
 
+use crate::contents::Contents;
 use crate::debug_file::{Finder, owner_of};
+use crate::kept_sections::{KeptSections, Origin};
 use crate::needed_units;
-use crate::object_file::{Object, Slice, Storage, endian};
+use crate::object_file::{Object, Slice, Storage, are_compressed, contents, endian};
+use crate::section::Section;
 use crate::{Options, Problem};
 
 /// The sections of a binary's debug information, read and decompressed. Several threads may each
 /// make a reader of their own from it.
 pub(crate) struct DwarfFile<'a> {
-    main: DwarfSections<&'a [u8]>,
-    supplementary: Option<DwarfSections<&'a [u8]>>,
+    main: Sections<'a>,
+    supplementary: Option<Sections<'a>>,
     package: Option<DwarfPackageSections<&'a [u8]>>,
     endian: RunTimeEndian,
-    size: usize,
     /// The directory of the binary, where parts kept apart are looked for.
     directory: PathBuf,
     /// The owner of the binary.
@@ -43,63 +46,61 @@ const NEEDED: [SectionId; 10] = [
 
 impl<'a> DwarfFile<'a> {
     /// Reads the debug information of `debug`, which is the binary at `binary` or the file that
-    /// was separated from it and lies at `path`.
+    /// was separated from it and lies at `path`. Sections that have to be decompressed are kept in the
+    /// cache, and read from there the next time.
     pub(crate) fn read(
         finder: &Finder<'a, '_>,
         debug: &Object<'a>,
         path: &Path,
         binary: &Path,
+        cache: Option<&Cache>,
         problems: &mut Vec<Problem>,
     ) -> object::Result<Self> {
-        let storage = finder.storage;
         let supplementary = finder.supplementary(debug, path, problems);
-        let supplementary = supplementary.map(|file| sections(storage, &file.object)).transpose()?;
+        let supplementary =
+            supplementary.map(|file| Sections::read(finder, &file.object, cache)).transpose()?;
         let package = package_candidates(path, binary);
         let owner = owner_of(binary);
         let has_index = |object: &Object<'_>| object.section_by_name(".debug_cu_index").is_some();
         let package = finder.part(&package, owner, problems, has_index);
-        let package = package.map(|file| package_sections(storage, &file.object)).transpose()?;
+        let package = package.map(|file| package_sections(finder.storage, &file.object)).transpose()?;
         let directory = binary.parent().unwrap_or(Path::new("")).to_path_buf();
-        let main = sections(storage, debug)?;
-        let endian = endian(debug);
-        let size = main.debug_info.borrow(|section| Slice::new(section, endian)).reader().len();
-        Ok(Self { main, supplementary, package, endian, size, directory, owner })
+        let main = Sections::read(finder, debug, cache)?;
+        Ok(Self { main, supplementary, package, endian: endian(debug), directory, owner })
     }
 
     /// How many bytes of debug information there are, to judge what reading it costs.
-    pub(crate) fn size(&self) -> usize {
-        self.size
+    pub(crate) fn size(&self) -> u64 {
+        self.main.info().len()
+    }
+
+    /// Whether kept sections turned out not to be as they were written. These are removed from the cache.
+    pub(crate) fn forget_damaged(&self, cache: &Cache) -> bool {
+        let kept = [Some(&self.main), self.supplementary.as_ref()].into_iter().flatten();
+        let kept = kept.filter_map(|sections| sections.kept).filter(|kept| kept.is_damaged());
+        kept.map(|kept| kept.forget(cache)).count() > 0
     }
 
     /// `.debug_info` of the binary without units that have nothing to do with `addresses`, which
     /// are sorted; nothing where it is as good to read all. See [`needed_units::reduced`].
     pub(crate) fn reduced_info(&self, addresses: &[u64]) -> Option<Vec<u8>> {
-        let slice = |section: &&'a [u8]| Slice::new(section, self.endian);
-        let sections = &self.main;
-        needed_units::reduced(
-            sections.debug_info.borrow(slice),
-            sections.debug_aranges.borrow(slice),
-            addresses,
-        )
+        let aranges = self.main.whole(SectionId::DebugAranges).ok()?;
+        needed_units::reduced(self.main.info(), DebugAranges::new(aranges, self.endian), addresses)
     }
 
     /// A view of the sections with the abbreviations shared between units parsed.
-    pub(crate) fn dwarf(&self) -> Arc<Dwarf<Slice<'_>>> {
+    pub(crate) fn dwarf(&self) -> gimli::Result<Arc<Dwarf<Slice<'_>>>> {
         self.dwarf_with(None)
     }
 
     /// A view of the sections with `info` in place of `.debug_info`.
-    pub(crate) fn dwarf_with<'s>(&'s self, info: Option<&'s [u8]>) -> Arc<Dwarf<Slice<'s>>> {
-        let slice = |section: &&'a [u8]| Slice::new(section, self.endian);
-        let mut dwarf: Dwarf<Slice<'s>> = self.main.borrow(slice);
-        if let Some(info) = info {
-            dwarf.debug_info = Slice::new(info, self.endian).into();
-        }
+    pub(crate) fn dwarf_with<'s>(&'s self, info: Option<&'s [u8]>) -> gimli::Result<Arc<Dwarf<Slice<'s>>>> {
+        let mut dwarf = self.main.dwarf(info, self.endian)?;
         if let Some(supplementary) = &self.supplementary {
-            dwarf.set_sup(supplementary.borrow(slice));
+            dwarf.set_sup(supplementary.dwarf(None, self.endian)?);
         }
         dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
-        Arc::new(dwarf)
+        Ok(Arc::new(dwarf))
     }
 
     /// The package that split units were collected in, if there is one.
@@ -126,12 +127,58 @@ fn package_candidates(debug: &Path, binary: &Path) -> Vec<PathBuf> {
     vec![package(binary), package(debug), package(&debug.with_extension(""))]
 }
 
-fn sections<'a>(storage: &'a Storage, object: &Object<'a>) -> object::Result<DwarfSections<&'a [u8]>> {
-    let contents = storage.sections(object, &NEEDED.map(|id| id.name()))?;
-    DwarfSections::load(|id| {
-        let at = NEEDED.iter().position(|&needed| needed == id);
-        Ok(at.map_or(&[][..], |at| contents[at]))
-    })
+/// The sections of one file, in the order of [`NEEDED`].
+struct Sections<'a> {
+    sections: Vec<Section<'a>>,
+    kept: Option<&'a KeptSections>,
+}
+
+impl<'a> Sections<'a> {
+    fn read(finder: &Finder<'a, '_>, object: &Object<'a>, cache: Option<&Cache>) -> object::Result<Self> {
+        let names = NEEDED.map(|id| id.name());
+        let origin = || Origin::of(build_id(object), contents(object).and_then(Contents::metadata));
+        let place = cache.filter(|_| are_compressed(object, &names)).zip(origin());
+        if let Some(kept) = place.as_ref().and_then(|(cache, origin)| KeptSections::open(cache, origin)) {
+            let kept = finder.storage.take_kept(kept);
+            let section = |name| kept.section(name).map(|(start, length)| Section::kept(kept, start, length));
+            let sections = names.map(|name| section(name).unwrap_or_default()).into();
+            return Ok(Self { sections, kept: Some(kept) });
+        }
+        let read = Self { sections: finder.storage.sections(object, &names)?, kept: None };
+        if let Some((cache, origin)) = place {
+            // Sections that cannot be kept are decompressed again next time.
+            let _ = read.keep(cache, &origin);
+        }
+        Ok(read)
+    }
+
+    fn keep(&self, cache: &Cache, origin: &Origin) -> io::Result<()> {
+        let bytes: Vec<_> = self.sections.iter().map(Section::whole).collect::<Result<_, _>>()?;
+        let sections: Vec<_> = NEEDED.iter().map(|id| id.name()).zip(bytes).collect();
+        KeptSections::keep(cache, origin, &sections, needed_units::lengths(self.info()).unwrap_or_default())
+    }
+
+    fn section(&self, id: SectionId) -> Option<&Section<'a>> {
+        self.sections.get(NEEDED.iter().position(|&needed| needed == id)?)
+    }
+
+    fn info(&self) -> &Section<'a> {
+        self.section(SectionId::DebugInfo).expect("it is among those that are needed")
+    }
+
+    fn whole(&self, id: SectionId) -> gimli::Result<&[u8]> {
+        self.section(id).map_or(Ok(&[]), |section| section.whole().or(Err(gimli::Error::Io)))
+    }
+
+    fn dwarf<'s>(&'s self, info: Option<&'s [u8]>, endian: RunTimeEndian) -> gimli::Result<Dwarf<Slice<'s>>> {
+        Dwarf::load(|id| {
+            let bytes = match info.filter(|_| id == SectionId::DebugInfo) {
+                Some(info) => info,
+                None => self.whole(id)?,
+            };
+            Ok(Slice::new(bytes, endian))
+        })
+    }
 }
 
 fn package_sections<'a>(

@@ -27,6 +27,8 @@ pub(crate) struct Lookup {
     /// For each address where the code of its unit around it begins, or 0, where it has no frames.
     pub(crate) floors: Vec<u64>,
     pub(crate) problems: Vec<Problem>,
+    /// Whether names may be in units that are not there.
+    lacks_units: bool,
 }
 
 impl Lookup {
@@ -53,12 +55,12 @@ pub(crate) fn look_up(
     if let Some(info) = file.reduced_info(addresses) {
         // Names may be in units that were left out, above all where one program was made of
         // several units when linking. That shows as an error.
-        let lookup = look_up_in(file, &file.dwarf_with(Some(&info)), addresses, options, is_code);
-        if lookup.as_ref().is_ok_and(|lookup| lookup.problems.is_empty()) {
+        let lookup = look_up_in(file, &file.dwarf_with(Some(&info))?, addresses, options, is_code);
+        if lookup.as_ref().is_ok_and(|lookup| lookup.problems.is_empty() && !lookup.lacks_units) {
             return lookup;
         }
     }
-    look_up_in(file, &file.dwarf(), addresses, options, is_code)
+    look_up_in(file, &file.dwarf()?, addresses, options, is_code)
 }
 
 /// Resolves addresses by a view of the file's sections.
@@ -70,10 +72,10 @@ fn look_up_in(
     is_code: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<Lookup, gimli::Error> {
     let storage = Storage::default();
-    let all = file.dwarf();
-    let mut reader = Reader::new(file, dwarf, &all, options, &storage, is_code)?;
+    let mut reader = Reader::new(file, dwarf, options, &storage, is_code)?;
     addresses.iter().for_each(|&address| reader.resolve(address));
-    Ok(reader.lookup)
+    let lacks_units = reader.declarations.lack_units();
+    Ok(Lookup { lacks_units, ..reader.lookup })
 }
 
 /// Tells entries of debug information apart: the unit's address in memory, and the position in it.
@@ -99,15 +101,14 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(
         file: &'a DwarfFile<'a>,
-        dwarf: &Arc<Dwarf<Slice<'a>>>,
-        all: &'a Dwarf<Slice<'a>>,
+        dwarf: &'a Arc<Dwarf<Slice<'a>>>,
         options: &'a Options<'a>,
         storage: &'a Storage,
         is_code: &'a (dyn Fn(u64) -> bool + Sync),
     ) -> Result<Self, gimli::Error> {
         Ok(Self {
             context: Context::from_arc_dwarf(Arc::clone(dwarf))?,
-            declarations: Declarations::new(all),
+            declarations: Declarations::new(dwarf),
             parts: Parts::new(file, options, storage),
             inlines: options.inlines,
             is_code,
@@ -121,6 +122,7 @@ impl<'a> Reader<'a> {
                 lines: Vec::new(),
                 floors: Vec::new(),
                 problems: Vec::new(),
+                lacks_units: false,
             },
         })
     }
@@ -304,20 +306,22 @@ mod tests {
         let (storage, options) = (Storage::default(), Options::default());
         let object = storage.open(&path).expect("our program");
         let finder = Finder { storage: &storage, options: &options };
-        let file = DwarfFile::read(&finder, &object, &path, &path, &mut Vec::new()).expect("its sections");
+        let file =
+            DwarfFile::read(&finder, &object, &path, &path, None, &mut Vec::new()).expect("its sections");
         let mut starts: Vec<u64> =
             object.symbols().filter(|symbol| symbol.size() > 64).map(|s| s.address()).collect();
         starts.sort_unstable();
         let (mut frames, mut reductions) = (0, 0);
         for first in (0..starts.len()).step_by(starts.len() / 24) {
             let addresses: Vec<u64> = (starts[first]..).step_by(7).take(9).collect();
-            let whole = look_up_in(&file, &file.dwarf(), &addresses, &options, &|_| true).expect("all units");
+            let whole = look_up_in(&file, &file.dwarf().expect("its units"), &addresses, &options, &|_| true)
+                .expect("all units");
             let either = look_up(&file, &addresses, &options, &|_| true).expect("all units or some");
             assert_eq!(told(&either), told(&whole));
             let Some(info) = file.reduced_info(&addresses) else { continue };
-            let dwarf = file.dwarf_with(Some(&info));
+            let dwarf = file.dwarf_with(Some(&info)).expect("some units");
             let some = look_up_in(&file, &dwarf, &addresses, &options, &|_| true).expect("some units");
-            if some.problems.is_empty() {
+            if some.problems.is_empty() && !some.lacks_units {
                 reductions += 1;
                 frames += told(&some).iter().filter(|frames| !frames.is_empty()).count();
             }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use object::{Object as _, ObjectSymbol as _};
+use treering_cache::Cache;
 use treering_proc::{build_id, segments};
 use treering_profile::{FunctionKind, SegmentMap};
 
@@ -225,12 +226,22 @@ fn debug_information<'a>(
         return None;
     }
     report.debug_file = Some(debug_path.into());
-    let file = DwarfFile::read(finder, debug, debug_path, path, &mut report.problems);
-    let lookup = file.map_err(Problem::damaged).and_then(|file| {
-        let code = code_ranges(&segments(object));
-        let is_code = |address| code.iter().any(|range| range.contains(&address));
-        look_up_in_parallel(&file, addresses, finder.options, &is_code).map_err(Problem::damaged)
-    });
+    let code = code_ranges(&segments(object));
+    let is_code = |address| code.iter().any(|range| range.contains(&address));
+    let read = |cache: Option<&Cache>, problems: &mut Vec<Problem>| {
+        let file =
+            DwarfFile::read(finder, debug, debug_path, path, cache, problems).map_err(Problem::damaged);
+        let file = match file {
+            Ok(file) => file,
+            Err(problem) => return (Err(problem), false),
+        };
+        let lookup = look_up_in_parallel(&file, addresses, finder.options, &is_code);
+        (lookup.map_err(Problem::damaged), cache.is_some_and(|cache| file.forget_damaged(cache)))
+    };
+    let (mut lookup, is_damaged) = read(finder.options.cache, &mut report.problems);
+    if is_damaged {
+        (lookup, _) = read(None, &mut report.problems);
+    }
     match lookup {
         Ok(mut lookup) => {
             report.problems.append(&mut lookup.problems);
@@ -251,7 +262,7 @@ pub(crate) fn code_ranges(segments: &SegmentMap) -> Vec<std::ops::Range<u64>> {
 
 /// How much debug information and how many addresses are worth another thread, which must look
 /// through all units once more.
-const WORTH_A_THREAD: (usize, usize) = (8 << 20, 256);
+const WORTH_A_THREAD: (u64, usize) = (8 << 20, 256);
 
 fn look_up_in_parallel(
     file: &DwarfFile<'_>,

@@ -4,12 +4,13 @@
 //! of every unit, to learn which code it describes. A C library has more than a thousand units, and the samples of a
 //! program lie in a dozen of them. The table `.debug_aranges` (DWARF 5, section 6.1.2) tells which ones.
 
-use gimli::{DebugAranges, DebugInfo, Reader as _, RunTimeEndian, Section as _};
+use gimli::{DebugAranges, Reader as _, RunTimeEndian, Section as _};
 
 use crate::object_file::Slice;
+use crate::section::Section;
 
 /// Less debug information than this is read as a whole sooner than it is reduced.
-const WORTH_REDUCING: usize = 1 << 18;
+const WORTH_REDUCING: u64 = 1 << 18;
 
 /// The section `.debug_info` without the units of which `aranges` says that none of `addresses`,
 /// which are sorted, is in their code; nothing where that would leave out little.
@@ -18,30 +19,99 @@ const WORTH_REDUCING: usize = 1 << 18;
 /// those to units that are left out find nothing. Units that the table does not mention are left
 /// in, since it may not know of all: not every compiler makes one.
 pub(crate) fn reduced(
-    info: DebugInfo<Slice<'_>>,
+    info: &Section<'_>,
     aranges: DebugAranges<Slice<'_>>,
     addresses: &[u64],
 ) -> Option<Vec<u8>> {
-    let whole = info.reader();
-    if whole.len() < WORTH_REDUCING || whole.endian() != RunTimeEndian::Little {
+    let length = info.len();
+    if length < WORTH_REDUCING || aranges.reader().endian() != RunTimeEndian::Little {
         return None;
     }
     let covering = Covering::read(aranges, addresses)?;
     let gaps = gaps(info, &covering)?;
-    let left_out: usize = gaps.iter().map(|gap| gap.length).sum();
-    if left_out < whole.len() / 2 {
+    let left_out: u64 = gaps.iter().map(|gap| gap.length).sum();
+    if left_out < length / 2 {
         return None;
     }
     // Most of these zeros are never touched, which is cheaper than a copy.
-    let mut reduced = vec![0; whole.len()];
+    let mut reduced = vec![0; usize::try_from(length).ok()?];
     let mut kept_from = 0;
+    let keep = |from: u64, to: u64, reduced: &mut [u8]| {
+        info.read(from, &mut reduced[from as usize..to as usize]).ok()
+    };
     for gap in gaps {
-        reduced[kept_from..gap.start].copy_from_slice(&whole.slice()[kept_from..gap.start]);
-        reduced[gap.start..gap.start + FILLER].copy_from_slice(&gap.filler()?);
+        keep(kept_from, gap.start, &mut reduced)?;
+        reduced[gap.start as usize..][..FILLER].copy_from_slice(&gap.filler()?);
         kept_from = gap.start + gap.length;
     }
-    reduced[kept_from..].copy_from_slice(&whole.slice()[kept_from..]);
+    keep(kept_from, length, &mut reduced)?;
     Some(reduced)
+}
+
+/// The length of each unit, one behind the other; nothing if they do not fill the section.
+pub(crate) fn lengths(info: &Section<'_>) -> Option<Vec<u32>> {
+    Units::new(info).map(|unit| Some(u32::try_from(unit?.1).ok()?)).collect()
+}
+
+/// The units of a section by their headers: where each begins, and its length. Nothing for one that cannot be read,
+/// which is the last.
+struct Units<'s> {
+    info: &'s Section<'s>,
+    lengths: Option<std::slice::Iter<'s, u32>>,
+    next: u64,
+    /// Bytes of the section, so that headers which lie close together are read at once.
+    window: (u64, Vec<u8>),
+}
+
+/// How many bytes are read for a header. Most units are longer.
+const WINDOW: u64 = 2048;
+
+impl<'s> Units<'s> {
+    fn new(info: &'s Section<'s>) -> Self {
+        let lengths = info.unit_lengths().map(<[u32]>::iter);
+        Self { info, lengths, next: 0, window: (0, Vec::new()) }
+    }
+
+    /// The length that a header states, with that of the field itself (DWARF 5, section 7.4).
+    fn stated_length(&mut self) -> Option<u64> {
+        let bytes = self.bytes(4)?;
+        let short = u32::from_le_bytes(bytes.try_into().ok()?);
+        match short {
+            u32::MAX => u64::from_le_bytes(self.bytes(12)?[4..].try_into().ok()?).checked_add(12),
+            0xffff_fff0.. => None,
+            short => Some(u64::from(short) + 4),
+        }
+    }
+
+    /// So many bytes of the next header.
+    fn bytes(&mut self, count: usize) -> Option<&[u8]> {
+        let (start, window) = &mut self.window;
+        let is_here = self.next >= *start && self.next + count as u64 <= *start + window.len() as u64;
+        if !is_here {
+            *start = self.next;
+            window.resize(WINDOW.min(self.info.len() - self.next) as usize, 0);
+            self.info.read(*start, window).ok()?;
+        }
+        window.get((self.next - *start) as usize..)?.get(..count)
+    }
+}
+
+impl Iterator for Units<'_> {
+    type Item = Option<(u64, u64)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = self.next;
+        if start >= self.info.len() {
+            return None;
+        }
+        let length = match &mut self.lengths {
+            Some(lengths) => lengths.next().copied().map(u64::from),
+            None => self.stated_length(),
+        };
+        let end = length.and_then(|length| start.checked_add(length)).filter(|end| *end <= self.info.len());
+        self.next = end.unwrap_or(u64::MAX);
+        Some(end.filter(|end| *end > start).map(|end| (start, end - start)))
+    }
 }
 
 /// The address ranges of units, by their positions.
@@ -86,19 +156,18 @@ impl Covering {
 
 /// Units in a row that are left out.
 struct Gap {
-    start: usize,
-    length: usize,
+    start: u64,
+    length: u64,
 }
 
 /// The size of a type unit's header.
 const FILLER: usize = 24;
 
-fn gaps(info: DebugInfo<Slice<'_>>, covering: &Covering) -> Option<Vec<Gap>> {
+fn gaps(info: &Section<'_>, covering: &Covering) -> Option<Vec<Gap>> {
     let mut gaps: Vec<Gap> = Vec::new();
-    let mut headers = info.units();
-    while let Some(header) = headers.next().ok()? {
-        let (start, length) = (header.debug_info_offset()?.0, header.length_including_self());
-        if !covering.excludes(start) {
+    for unit in Units::new(info) {
+        let (start, length) = unit?;
+        if !covering.excludes(usize::try_from(start).ok()?) {
             continue;
         }
         match gaps.last_mut() {
@@ -106,7 +175,7 @@ fn gaps(info: DebugInfo<Slice<'_>>, covering: &Covering) -> Option<Vec<Gap>> {
             _ => gaps.push(Gap { start, length }),
         }
     }
-    gaps.retain(|gap| gap.length >= FILLER && gap.length < u32::MAX as usize - 0x100);
+    gaps.retain(|gap| gap.length >= FILLER as u64 && gap.length < u64::from(u32::MAX) - 0x100);
     Some(gaps)
 }
 

@@ -14,7 +14,9 @@ use typed_arena::Arena;
 
 use crate::Problem;
 use crate::contents::Contents;
+use crate::kept_sections::KeptSections;
 use crate::regular_file::open_regular;
+use crate::section::Section;
 
 /// An object file that is read piece by piece: headers and symbols, but not the bulk of it.
 pub(crate) type Object<'a> = object::File<'a, &'a Contents>;
@@ -26,6 +28,7 @@ pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 pub(crate) struct Storage {
     contents: Arena<Contents>,
     sections: Arena<Vec<u8>>,
+    kept: Arena<KeptSections>,
 }
 
 impl Storage {
@@ -64,27 +67,41 @@ impl Storage {
         Ok(self.keep(packed(object, name)?.decompress()?))
     }
 
-    /// The contents of several sections, the large ones decompressed side by side.
+    /// Several sections, those that are large and compressed decompressed side by side. Others stay unread.
     pub(crate) fn sections<'a>(
         &'a self,
         object: &Object<'a>,
         names: &[&str],
-    ) -> object::Result<Vec<&'a [u8]>> {
-        let packed: Vec<_> = names.iter().map(|name| packed(object, name)).collect::<Result<_, _>>()?;
-        let unpacked: Vec<object::Result<Cow<'a, [u8]>>> = std::thread::scope(|scope| {
-            let worth = |packed: &CompressedData<'_>| {
-                packed.format != CompressionFormat::None && packed.uncompressed_size > WORTH_A_THREAD
+    ) -> object::Result<Vec<Section<'a>>> {
+        let stored: Vec<_> = names.iter().map(|name| stored(object, name)).collect::<Result<_, _>>()?;
+        let unpacked: Vec<Option<object::Result<Cow<'a, [u8]>>>> = std::thread::scope(|scope| {
+            let start = |stored: &Stored<'a>| match *stored {
+                Stored::Packed(packed) if packed.uncompressed_size > WORTH_A_THREAD => {
+                    Some(scope.spawn(move || packed.decompress()))
+                }
+                _ => None,
             };
-            let start = |packed| worth(packed).then(|| scope.spawn(|| packed.decompress()));
-            let running: Vec<_> = packed.iter().map(start).collect();
-            let finish =
-                |(packed, thread): (&CompressedData<'a>, Option<ScopedJoinHandle<'_, _>>)| match thread {
-                    Some(thread) => thread.join().expect("decompression does not panic"),
-                    None => packed.decompress(),
-                };
-            packed.iter().zip(running).map(finish).collect()
+            let running: Vec<_> = stored.iter().map(start).collect();
+            let finish = |(stored, thread): (&Stored<'a>, Option<ScopedJoinHandle<'_, _>>)| match thread {
+                Some(thread) => Some(thread.join().expect("decompression does not panic")),
+                None => stored.unpack(),
+            };
+            stored.iter().zip(running).map(finish).collect()
         });
-        unpacked.into_iter().map(|unpacked| unpacked.map(|unpacked| self.keep(unpacked))).collect()
+        let section = |(stored, unpacked): (Stored<'a>, Option<object::Result<Cow<'a, [u8]>>>)| {
+            Ok(match (stored, unpacked) {
+                (Stored::Plain(section), _) => section,
+                (Stored::Packed(_), unpacked) => {
+                    Section::in_memory(self.keep(unpacked.transpose()?.unwrap_or_default()))
+                }
+            })
+        };
+        stored.into_iter().zip(unpacked).map(section).collect()
+    }
+
+    /// Takes sections that an earlier run decompressed.
+    pub(crate) fn take_kept(&self, kept: KeptSections) -> &KeptSections {
+        self.kept.alloc(kept)
     }
 
     fn keep<'a>(&'a self, contents: Cow<'a, [u8]>) -> &'a [u8] {
@@ -95,12 +112,56 @@ impl Storage {
     }
 }
 
+/// More bytes are worth a file that holds them decompressed.
+const WORTH_KEEPING: u64 = 1 << 18;
+
 /// How many bytes are worth a thread to decompress them on.
 const WORTH_A_THREAD: u64 = 1 << 20;
 
 /// The contents of a section as stored; empty when there is no such section.
 fn packed<'a>(object: &Object<'a>, name: &str) -> object::Result<CompressedData<'a>> {
     object.section_by_name(name).map_or(Ok(CompressedData::none(&[])), |section| section.compressed_data())
+}
+
+/// A section as it lies in a file.
+enum Stored<'a> {
+    Plain(Section<'a>),
+    Packed(CompressedData<'a>),
+}
+
+impl<'a> Stored<'a> {
+    fn unpack(&self) -> Option<object::Result<Cow<'a, [u8]>>> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Packed(packed) => Some(packed.decompress()),
+        }
+    }
+}
+
+fn stored<'a>(object: &Object<'a>, name: &str) -> object::Result<Stored<'a>> {
+    let Some(section) = object.section_by_name(name) else { return Ok(Stored::Plain(Section::default())) };
+    let range = section.compressed_file_range()?;
+    let contents = contents(object).filter(|_| range.format == CompressionFormat::None);
+    Ok(match contents.and_then(|contents| contents.section(range.offset, range.uncompressed_size)) {
+        Some(section) => Stored::Plain(section),
+        None => Stored::Packed(section.compressed_data()?),
+    })
+}
+
+/// Whether some of the sections, which are large together, are compressed.
+pub(crate) fn are_compressed(object: &Object<'_>, names: &[&str]) -> bool {
+    let range = |name: &&str| object.section_by_name(name)?.compressed_file_range().ok();
+    let packed = names.iter().filter_map(range).filter(|range| range.format != CompressionFormat::None);
+    packed.map(|range| range.uncompressed_size).fold(0, u64::saturating_add) > WORTH_KEEPING
+}
+
+/// The file that an object is read from.
+pub(crate) fn contents<'a>(object: &Object<'a>) -> Option<&'a Contents> {
+    match object {
+        object::File::Elf32(file) => Some(file.data()),
+        object::File::Elf64(file) => Some(file.data()),
+        _ => None,
+    }
 }
 
 pub(crate) fn endian(object: &Object<'_>) -> RunTimeEndian {

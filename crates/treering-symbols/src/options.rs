@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use treering_cache::Cache;
+
 use crate::JitTable;
 
 /// Options for resolving addresses, and where to look for names.
@@ -22,6 +24,8 @@ pub struct Options<'a> {
     pub debug_directories: Vec<PathBuf>,
     /// Where clients of debuginfod keep what they fetched: `BUILD-ID/debuginfo`. Nothing is fetched.
     pub debuginfod_caches: Vec<PathBuf>,
+    /// Where sections that had to be decompressed are kept for the next time.
+    pub cache: Option<&'a Cache>,
     /// Where a file can be opened that the program saw at a path: the two differ for programs in
     /// other mount namespaces, or when a copy was kept. Nothing when it can not.
     ///
@@ -50,6 +54,7 @@ impl Default for Options<'_> {
             source_limit: 8 << 20,
             debug_directories: vec!["/usr/lib/debug".into()],
             debuginfod_caches: Vec::new(),
+            cache: None,
             open: &|path| Some(path.into()),
             kallsyms: None,
             jit: Vec::new(),

@@ -38,9 +38,9 @@ pub fn stated_code(
     if !own && !has_section(debug, ".debug_info") {
         return Err(Problem::NoDebugInformation);
     }
-    let file =
-        DwarfFile::read(&finder, debug, debug_path, &path, &mut Vec::new()).map_err(Problem::damaged)?;
-    let dwarf = file.dwarf();
+    let file = DwarfFile::read(&finder, debug, debug_path, &path, None, &mut Vec::new())
+        .map_err(Problem::damaged)?;
+    let dwarf = file.dwarf().map_err(Problem::damaged)?;
     let mut reading = Reading {
         code: code_ranges(&segments(&object)),
         files: HashMap::new(),

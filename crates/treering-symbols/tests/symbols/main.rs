@@ -3,6 +3,7 @@
 mod agreement;
 mod demangle;
 mod entered;
+mod kept;
 mod segment_trap;
 mod tree;
 mod units;
