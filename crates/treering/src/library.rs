@@ -2,12 +2,12 @@
 //! from inside this program.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::unistd::geteuid;
-use treering_temporary::private;
+use treering_cache::Cache;
 
 use crate::cache;
 use crate::failure::{Context as _, Failure};
@@ -111,20 +111,18 @@ fn folders() -> Vec<PathBuf> {
 
 /// A file with these bytes in a private folder. A file that differs in owner, mode or bytes is replaced.
 fn keep(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-    private::create_folder(folder)?;
-    private::check_folder(folder)?;
-    let path = folder.join(name);
-    if !is_kept(&path, bytes) {
-        private::write(&path, bytes, 0o500)?;
+    let cache = Cache::open(folder)?;
+    if !is_kept(&cache, name, bytes).unwrap_or(false) {
+        cache.keep(name, 0o500, |file| file.write_all(bytes))?;
     }
-    Ok(path)
+    Ok(folder.join(name))
 }
 
 /// Whether a file of this user, that nobody else can write, has these bytes.
-fn is_kept(path: &Path, bytes: &[u8]) -> bool {
+fn is_kept(cache: &Cache, name: &str, bytes: &[u8]) -> io::Result<bool> {
     let mut kept = Vec::with_capacity(bytes.len());
-    let file = private::open(path, bytes.len() as u64);
-    file.is_some_and(|mut file| file.read_to_end(&mut kept).is_ok()) && kept == bytes
+    cache.file(name, bytes.len() as u64)?.read_to_end(&mut kept)?;
+    Ok(kept == bytes)
 }
 
 #[cfg(test)]
