@@ -1,6 +1,7 @@
 //! The nameless code that costs most, and how to get its names.
 
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 use treering_analysis::{Basis, default_metric};
 use treering_profile::{FunctionKind, Module, ModuleId, ModuleKind, Note, Profile};
@@ -61,18 +62,30 @@ fn remedy(module: &Module, path: &str) -> String {
 
 /// The Debian package that a file belongs to, as dpkg's lists of files tell.
 fn debian_package(path: &Path) -> Option<String> {
+    // No package has files elsewhere.
+    let folders = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt"];
+    if path.starts_with("/usr/local") || !folders.iter().any(|folder| path.starts_with(folder)) {
+        return None;
+    }
+    let file = path.file_name()?.as_bytes();
     let path = path.to_str()?;
     // Packages from before /bin and /lib were joined with those in /usr list the short paths.
     let short = path
         .strip_prefix("/usr")
         .filter(|rest| rest.starts_with("/bin") || rest.starts_with("/lib") || rest.starts_with("/sbin"));
     let lists = std::fs::read_dir("/var/lib/dpkg/info").ok()?;
-    let lists = lists.filter_map(|entry| Some(entry.ok()?.path()));
-    let owns = |list: &std::path::PathBuf| {
-        let text = std::fs::read_to_string(list).unwrap_or_default();
+    let lists = lists.filter_map(|entry| Some(PathBuf::from(entry.ok()?.file_name())));
+    let mut lists: Vec<_> =
+        lists.filter(|list| list.extension().is_some_and(|ending| ending == "list")).collect();
+    // There are hundreds. Most packages have names that begin as those of their programs and libraries do.
+    let alike =
+        |list: &PathBuf| list.as_os_str().as_bytes().iter().zip(file).take_while(|(a, b)| a == b).count();
+    lists.sort_by_cached_key(|list| (std::cmp::Reverse(alike(list)), list.clone()));
+    let owns = |list: &PathBuf| {
+        let text = std::fs::read_to_string(Path::new("/var/lib/dpkg/info").join(list)).unwrap_or_default();
         text.lines().any(|line| line == path || Some(line) == short)
     };
-    let list = lists.filter(|list| list.extension().is_some_and(|ending| ending == "list")).find(owns)?;
+    let list = lists.into_iter().find(owns)?;
     let name = list.file_stem()?.to_str()?;
     Some(name.split(':').next().unwrap_or(name).to_owned())
 }
@@ -132,5 +145,6 @@ mod tests {
             return tell!("skipped: no lists of dpkg here");
         };
         assert_eq!(package, "coreutils");
+        assert_eq!(debian_package(Path::new("/usr/local/bin/ls")), None);
     }
 }
