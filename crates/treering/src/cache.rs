@@ -4,11 +4,18 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::Once;
 
+use treering_cache::Cache;
+
 /// The user's directory for them, which may have to be made (`$XDG_CACHE_HOME/treering`, `~/.cache/treering`).
 /// Nothing when the home directory is another user's, as it may be under `sudo`: files of ours would be in
 /// the way there.
 pub fn directory() -> Option<PathBuf> {
     Some(users_caches()?.join("treering"))
+}
+
+/// A private folder in that directory. Nothing when there is none that only this user can change: then nothing is kept.
+pub fn folder(name: &str) -> Option<Cache> {
+    Cache::open(&directory()?.join(name)).ok()
 }
 
 /// Where clients of debuginfod keep what they fetched (`$DEBUGINFOD_CACHE_PATH`, else below the user's

@@ -5,61 +5,44 @@
 //! boot, so that part is kept in the user's cache directory, under the identifier of the boot.
 //! Loadable modules, which come and go, are always read anew.
 
+use std::collections::HashMap;
 use std::fs;
-use std::io::Read as _;
-use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
 
-use treering_temporary::private;
+use treering_cache::Cache;
 
 use crate::cache;
 
 /// The lines of the kernel's list that tell the functions at `addresses`, at least; nothing when
 /// the list cannot be read.
 pub fn kernel_symbols(addresses: &[u64]) -> Option<String> {
-    let kept = kept_path();
-    if let Some(lines) = kept.as_deref().and_then(|path| lines_for(&read_kept(path)?, addresses)) {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok();
+    let name = boot.map(|boot| boot.trim().to_owned());
+    let place = cache::folder("kernel").zip(name);
+    if let Some(lines) = place.as_ref().and_then(|(cache, name)| kept_lines(cache, name, addresses)) {
         return Some(lines);
     }
     let list = fs::read_to_string("/proc/kallsyms").ok()?;
-    if let (Some(path), Some(own)) = (kept, own_text(&list)) {
-        // A list that cannot be kept is read again next time.
-        let _ = keep(&path, &own);
+    if let (Some((cache, name)), Some(own)) = (place, own_text(&list)) {
+        // A list that cannot be kept is read again next time. Lists of former boots are removed. Only this user can
+        // read the list: where the kernel's code lies is a secret.
+        let _ =
+            cache.shrink(0).and_then(|()| cache.keep(&name, 0o600, |file| file.write_all(own.as_bytes())));
     }
     Some(list)
 }
 
-/// The start of the names of kept lists; the identifier of the boot follows.
-const NAME: &str = "kernel-symbols-";
-
-/// Where the list of this boot is or would be kept.
-fn kept_path() -> Option<PathBuf> {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(cache::directory()?.join(format!("{NAME}{}", boot.trim())))
-}
-
-/// A list that this user kept; the cache may be where others can write.
-fn read_kept(path: &Path) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    private::open(path, LARGEST)?.read_to_end(&mut bytes).ok()?;
-    Some(bytes)
+/// The lines of a list that this user kept.
+fn kept_lines(cache: &Cache, name: &str, addresses: &[u64]) -> Option<String> {
+    let file = cache.file(name, LARGEST).ok()?;
+    let length = file.metadata().ok()?.len();
+    let read = |at: u64, bytes: &mut [u8]| file.read_exact_at(bytes, at).is_ok();
+    Blocks { read: &read, length, known: HashMap::new() }.lines_for(addresses)
 }
 
 /// Kernels have some ten megabytes of symbols.
 const LARGEST: u64 = 256 << 20;
-
-/// Writes a list that only this user can read: where the kernel's code lies is a secret. Lists of
-/// former boots are removed.
-fn keep(path: &Path, text: &str) -> std::io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    private::create_folder(directory)?;
-    for entry in fs::read_dir(directory)?.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(NAME) {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-    private::write(path, text.as_bytes(), 0o600)
-}
 
 /// The symbols of the kernel's own text, sorted by address, from `_stext` to `_etext`; nothing
 /// when the list does not tell where that is, as when addresses are hidden.
@@ -79,42 +62,89 @@ fn own_text(list: &str) -> Option<String> {
     Some(text)
 }
 
-/// The lines of a kept list that the addresses belong to; nothing when one of them lies outside
-/// of the kernel's own text, or the list is not whole.
-fn lines_for(kept: &[u8], addresses: &[u64]) -> Option<String> {
-    let kept = std::str::from_utf8(kept).ok()?;
-    let last = kept.strip_suffix(" T _etext\n").and_then(|rest| rest.rsplit('\n').next())?;
-    let own = address(kept)?..u64::from_str_radix(last, 16).ok()?;
-    let mut lines = String::new();
-    for &wanted in addresses {
-        let line = own.contains(&wanted).then(|| line_of(kept, wanted))??;
-        if !lines.ends_with(&kept[line.clone()]) {
-            lines.push_str(&kept[line]);
-        }
-    }
-    Some(lines)
+/// A kept list, of which only the blocks are read that the addresses lie in or that lead to them.
+struct Blocks<'f> {
+    read: &'f dyn Fn(u64, &mut [u8]) -> bool,
+    length: u64,
+    known: HashMap<u64, String>,
 }
 
-/// The first of the lines with the last address that is not above `wanted`, its end included.
-fn line_of(sorted: &str, wanted: u64) -> Option<Range<usize>> {
-    let start_of = |at: usize| sorted[..at].rfind('\n').map_or(0, |end| end + 1);
-    let first_that = |is_past: &dyn Fn(u64) -> bool| {
-        let (mut low, mut high) = (0, sorted.len());
-        while low < high {
-            let line = start_of(low + (high - low) / 2);
-            if is_past(address(&sorted[line..])?) {
-                high = line;
+/// The lines that follow a line's end in these bytes of the list belong to one block.
+const BLOCK: u64 = 4096;
+
+/// The last line of a block may be that much longer.
+const LONGEST_LINE: u64 = 1024;
+
+impl Blocks<'_> {
+    /// The lines of a kept list that the addresses belong to; nothing when one of them lies outside
+    /// of the kernel's own text, or the list is not whole.
+    fn lines_for(mut self, addresses: &[u64]) -> Option<String> {
+        let count = self.length.div_ceil(BLOCK);
+        let tail = self.length.checked_sub(LAST_LINE as u64)?;
+        let last = self.text(tail, LAST_LINE as u64)?;
+        let own = address(self.block(0)?)?..address(last.strip_suffix(" T _etext\n")?)?;
+        let mut lines = String::new();
+        for &wanted in addresses {
+            if !own.contains(&wanted) {
+                return None;
+            }
+            let block = self.last_block_before(wanted, count)?;
+            // Of several symbols at one address the first counts, which may be in the block before.
+            let before = if block > 0 { self.block(block - 1)?.to_owned() } else { String::new() };
+            let around = before + self.block(block)?;
+            let starts = || around.lines().map_while(|line| Some((address(line)?, line)));
+            let (found, _) = starts().take_while(|(start, _)| *start <= wanted).last()?;
+            let (_, line) = starts().find(|(start, _)| *start == found)?;
+            if lines.lines().next_back() != Some(line) {
+                lines.push_str(line);
+                lines.push('\n');
+            }
+        }
+        Some(lines)
+    }
+
+    /// The last of the blocks whose first line's address is not above `wanted`.
+    fn last_block_before(&mut self, wanted: u64, count: u64) -> Option<u64> {
+        let (mut low, mut high) = (0, count);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            // The last block may hold the end of a line only.
+            let is_behind = match self.block(middle)? {
+                "" => true,
+                text => address(text)? > wanted,
+            };
+            if is_behind {
+                high = middle;
             } else {
-                low = line + sorted[line..].find('\n')? + 1;
+                low = middle;
             }
         }
         Some(low)
-    };
-    let behind = first_that(&|start| start > wanted)?;
-    let found = address(&sorted[start_of(behind.checked_sub(1)?)..])?;
-    let first = first_that(&|start| start >= found)?;
-    Some(first..first + sorted[first..].find('\n')? + 1)
+    }
+
+    fn block(&mut self, number: u64) -> Option<&str> {
+        if !self.known.contains_key(&number) {
+            let at = number * BLOCK;
+            let text = self.text(at, (BLOCK + LONGEST_LINE).min(self.length.checked_sub(at)?))?;
+            let first = if number == 0 { 0 } else { text.find('\n')? + 1 };
+            let own_end = (BLOCK as usize).min(text.len());
+            // The line that begins in these bytes last ends behind them.
+            let last = text[..own_end].rfind('\n')? + 1;
+            let end = text[last..].find('\n').map_or(last, |end| last + end + 1);
+            self.known.insert(number, text.get(first..end).unwrap_or_default().to_owned());
+        }
+        self.known.get(&number).map(String::as_str)
+    }
+
+    fn text(&self, at: u64, length: u64) -> Option<String> {
+        let mut bytes = vec![0; usize::try_from(length).ok()?];
+        let is_read = (self.read)(at, &mut bytes) && bytes.is_ascii();
+        is_read.then(|| String::from_utf8(bytes).ok())?
+    }
 }
+
+/// How long the line is that ends a list.
+const LAST_LINE: usize = "ffffffff82000000 T _etext\n".len();
 
 /// The address that a line begins with.
 fn address(line: &str) -> Option<u64> {
@@ -141,6 +171,14 @@ ffffffffc0000000 t nf_hook\t[nf_tables]
         lines_for(own_text(LIST).expect("the list tells its text").as_bytes(), addresses)
     }
 
+    fn lines_for(kept: &[u8], addresses: &[u64]) -> Option<String> {
+        let read = |at: u64, bytes: &mut [u8]| {
+            let found = kept.get(at as usize..at as usize + bytes.len());
+            found.inspect(|found| bytes.copy_from_slice(found)).is_some()
+        };
+        Blocks { read: &read, length: kept.len() as u64, known: HashMap::new() }.lines_for(addresses)
+    }
+
     #[test]
     fn an_address_brings_the_line_of_its_function() {
         let lines = found(&[0xffff_ffff_8100_0050, 0xffff_ffff_8100_01ff, 0xffff_ffff_81ff_ffff]);
@@ -154,6 +192,26 @@ ffffffffc0000000 t nf_hook\t[nf_tables]
         for outside in [0x1000, 0xffff_ffff_80ff_ffff, 0xffff_ffff_8200_0000, 0xffff_ffff_c000_0004] {
             assert_eq!(found(&[0xffff_ffff_8100_0050, outside]), None, "{outside:x}");
         }
+    }
+
+    #[test]
+    fn a_few_addresses_need_a_few_blocks_of_a_long_list() {
+        let line = |at: u64| format!("{:016x} t function_{at}\n", 0xffff_ffff_8100_0000 + at * 16);
+        let lines: String = (0..100_000).map(line).collect();
+        let list = format!("{lines}{:016x} T _etext\n", 0xffff_ffff_8100_0000_u64 + 100_000 * 16);
+        let reads = std::cell::Cell::new(0);
+        let read = |at: u64, bytes: &mut [u8]| {
+            reads.set(reads.get() + 1);
+            bytes.copy_from_slice(&list.as_bytes()[at as usize..at as usize + bytes.len()]);
+            true
+        };
+        let blocks = Blocks { read: &read, length: list.len() as u64, known: HashMap::new() };
+        let wanted = [7, 50_000, 99_999].map(|at| 0xffff_ffff_8100_0003 + at * 16);
+        assert_eq!(
+            blocks.lines_for(&wanted).expect("the list is whole"),
+            [7, 50_000, 99_999].map(line).concat()
+        );
+        assert!(list.len() as u64 / BLOCK > 800 && reads.get() < 40, "{} reads", reads.get());
     }
 
     #[test]
