@@ -46,6 +46,7 @@ pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted
         Some(file) => Some(descriptor_path(file)),
         None => Some(path.to_owned()),
     };
+    let sections = cache::folder("debug");
     let options = Options {
         inlines: wanted.inlines,
         // Lines of counted code can be added later on, when the profile is read; not what was
@@ -61,6 +62,7 @@ pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted
             .and_then(|all| kernel_symbols(&all)),
         jit,
         debuginfod_caches: cache::debuginfod(),
+        cache: sections.as_ref(),
         rust_sources: toolchains()
             .filter(|_| wanted.sources)
             .map(|path| rust_sources(&path))
@@ -76,7 +78,7 @@ pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted
 
 /// Gives counted code the lines in debug information apart from its binaries, which [`name_functions`] does not read.
 pub fn add_lines(profile: &mut Profile) {
-    treering_symbols::add_lines(profile, &Options::default());
+    add_lines_to_all(&mut [profile]);
 }
 
 /// The same for several profiles, which mostly are of the same modules.

@@ -33,6 +33,7 @@ mod hostile_memory;
 mod import;
 mod instrumented;
 mod interrupted;
+mod kept_debug;
 mod man;
 mod merge;
 mod model;
