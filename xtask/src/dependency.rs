@@ -81,13 +81,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "treering-translator",
-        may_use: &[
-            "treering-proc",
-            "treering-profile",
-            "treering-recover",
-            "treering-temporary",
-            "treering-x86",
-        ],
+        may_use: &["treering-cache", "treering-proc", "treering-profile", "treering-recover", "treering-x86"],
         elsewhere: Any,
     },
     Rule { name: "treering-macros", may_use: &[], elsewhere: Only(&[]) },
@@ -105,7 +99,7 @@ const RULES: &[Rule] = &[
         elsewhere: Only(&["libc"]),
     },
     Rule { name: "treering-cache", may_use: &[], elsewhere: Only(&["libc"]) },
-    Rule { name: "treering-temporary", may_use: &[], elsewhere: Only(&["libc"]) },
+    Rule { name: "treering-temporary", may_use: &[], elsewhere: Only(&[]) },
     Rule {
         name: "treering-octave",
         may_use: &["treering-runtime", "treering-temporary"],

@@ -1,4 +1,4 @@
-//! Private folders for the time of one run, and private files that stay from one run to the next.
+//! Private folders for the time of one run.
 //!
 //! The commands that start interpreters, and the libraries that these load, keep files while they run: profiles, and code
 //! that the interpreter reads. A [`Folder`] for them is new, has a name that nobody can foresee, and can be used by its
@@ -7,8 +7,6 @@
 //! A folder is removed when its value is dropped. A process that is killed leaves its folder behind, so each folder lists
 //! the processes that use it: the next one to make a folder removes those of the same user whose processes have all
 //! ended. A folder without such a list is not touched.
-//!
-//! Files that stay, such as those in the user's cache, are written and read by the functions of [`private`].
 //!
 //! ```
 //! let folder = treering_temporary::Folder::create("example")?;
@@ -19,7 +17,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 mod folder;
-pub mod private;
 mod user;
 
 use std::path::PathBuf;

@@ -1,26 +1,22 @@
 //! The files of the history: one for each program, in the user's cache.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::{self, Read as _};
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use treering_temporary::private;
+use treering_cache::Cache;
 
 use super::{Module, ProgramHints};
 
 /// The beginning of every file; the number changes with the format.
 const FORMAT: (u64, u32) = (0x7374_6e69_6867_7274, 4);
-/// The number of files that are kept: the most recently used ones.
-const MOST_FILES: usize = 256;
+/// How many bytes all files may have together; the most recently used ones stay.
+const MOST: u64 = 256 << 20;
 /// Larger files are not ours.
 const LARGEST: u64 = 64 << 20;
 /// The ending of their names.
 const ENDING: &str = "hints";
-/// How long a note that a file is used remains valid.
-const NOTED_AGAIN: Duration = Duration::from_secs(3600);
 
 #[derive(Serialize, Deserialize)]
 struct FileContent<'a> {
@@ -29,19 +25,17 @@ struct FileContent<'a> {
     program: &'a str,
 }
 
-fn path_of(directory: &Path, program: &str) -> PathBuf {
+fn name_of(program: &str) -> String {
     let mut hasher = DefaultHasher::new();
     program.hash(&mut hasher);
-    directory.join(format!("{:016x}.{ENDING}", hasher.finish()))
+    format!("{:016x}.{ENDING}", hasher.finish())
 }
 
 /// The stored hints for a program, if there are any.
 pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
     let program = program.to_str()?;
-    let path = path_of(directory, program);
     // A file of another user might be made to waste our time.
-    let mut file = private::open(&path, LARGEST)?;
-    let last = file.metadata().and_then(|found| found.modified());
+    let mut file = Cache::open(directory).ok()?.file(&name_of(program), LARGEST).ok()?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).ok()?;
     let (content, rest) = postcard::take_from_bytes::<FileContent<'_>>(&bytes).ok()?;
@@ -57,10 +51,6 @@ pub(super) fn read(directory: &Path, program: &Path) -> Option<ProgramHints> {
         return None;
     }
     hints.modules.iter_mut().for_each(Module::prepare);
-    // A file without a recent note counts as unused. Setting the note takes longer than reading most files.
-    if last.ok().and_then(|last| last.elapsed().ok()).is_none_or(|ago| ago > NOTED_AGAIN) {
-        let _ = file.set_modified(SystemTime::now());
-    }
     Some(hints)
 }
 
@@ -69,22 +59,7 @@ pub(super) fn write(directory: &Path, program: &Path, hints: &ProgramHints) -> i
     let program = program.to_str().ok_or(io::ErrorKind::InvalidInput)?;
     let bytes = postcard::to_stdvec(&FileContent { format: FORMAT, program }).map_err(io::Error::other)?;
     let bytes = postcard::to_extend(hints, bytes).map_err(io::Error::other)?;
-    private::create_folder(directory)?;
-    private::write(&path_of(directory, program), &bytes, 0o600)?;
-    remove_old(directory)
-}
-
-/// Removes the least recently used files if there are too many.
-fn remove_old(directory: &Path) -> io::Result<()> {
-    let mut files = Vec::new();
-    for entry in fs::read_dir(directory)?.flatten() {
-        let path = entry.path();
-        if path.extension().is_some_and(|ending| ending == ENDING || ending == private::UNFINISHED) {
-            files.push((entry.metadata()?.modified()?, path));
-        }
-    }
-    files.sort_unstable();
-    let too_many = files.len().saturating_sub(MOST_FILES);
-    files.drain(..too_many).for_each(|(_, path)| drop(fs::remove_file(path)));
-    Ok(())
+    let cache = Cache::open(directory)?;
+    cache.keep(&name_of(program), 0o600, |file| file.write_all(&bytes))?;
+    cache.shrink(MOST)
 }

@@ -259,13 +259,14 @@ fn what_is_not_ours_or_damaged_is_not_used() {
 }
 
 #[test]
-fn only_so_many_files_are_kept() {
+fn only_so_many_bytes_are_kept() {
     let directory = directory("many");
     let [program, library] = files(&directory);
     let code = directory.join(CODE);
     fs::create_dir_all(&code).unwrap();
     for number in 0..300 {
         let old = fs::File::create(code.join(format!("{number}.hints"))).unwrap();
+        old.set_len(1 << 20).unwrap();
         old.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(number)).unwrap();
     }
     let left = code.join("0.1.unfinished");
