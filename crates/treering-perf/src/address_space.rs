@@ -33,8 +33,7 @@ struct Mapping {
     module: Option<ModuleId>,
     /// Runtime minus stated address, wrapping.
     bias: u64,
-    /// What is mapped; nothing for code that was made while the program ran, and for files that
-    /// are no binaries.
+    /// The mapped binary; nothing for code that was made while the program ran, and for other files.
     binary: Option<Rc<Binary>>,
 }
 
@@ -51,14 +50,14 @@ pub(crate) enum End {
     /// At the thread's first function.
     Complete,
     /// There too, but not all callers are certain.
-    Doubtful(Doubt),
+    Uncertain(Uncertainty),
     /// Before.
     Cut(Cut),
 }
 
 /// Why callers in a whole stack may be missing or wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Doubt {
+pub(crate) enum Uncertainty {
     /// Frame pointers were followed through code that may keep none.
     FramePointers,
     /// Outer frames were read from the process some time after the sample.

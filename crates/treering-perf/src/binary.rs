@@ -1,5 +1,5 @@
-//! What the recorder needs of a binary while the program runs: where its segments lie, how its
-//! stacks are unwound, and a way to open it later.
+//! Binaries as the recorder needs them while the program runs: where their segments lie, how their
+//! stacks are unwound, and a way to open them later.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_binary_is_none() {
+    fn other_files_are_not_binaries() {
         let mut binaries = Binaries::default();
         assert!(binaries.open(std::process::id(), Path::new("/proc/self/maps"), 0, 0).is_none());
         assert!(binaries.open(std::process::id(), Path::new("/no/such/file"), 0, 0).is_none());

@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 use treering_profile::{ModuleId, ModuleKind, Profile};
 
-use crate::address_space::{AddressSpace, Cut, Doubt};
+use crate::address_space::{AddressSpace, Cut, Uncertainty};
 
 /// How many stacks were cut short, by reason.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Cuts {
     /// By the module whose caller was not found.
     lost: HashMap<Option<ModuleId>, u64>,
     /// Whole stacks with callers that are not certain.
-    doubtful: HashMap<Doubt, u64>,
+    uncertain: HashMap<Uncertainty, u64>,
 }
 
 impl Cuts {
@@ -35,12 +35,12 @@ impl Cuts {
     }
 
     /// Counts a whole stack with callers that are not certain.
-    pub(crate) fn count_doubtful(&mut self, doubt: Doubt) {
-        *self.doubtful.entry(doubt).or_default() += 1;
+    pub(crate) fn count_uncertain(&mut self, uncertainty: Uncertainty) {
+        *self.uncertain.entry(uncertainty).or_default() += 1;
     }
 
-    /// Says in the profile why stacks were cut short. Nothing where a few in passing were, as at a
-    /// program's start: those have their number in the losses already.
+    /// Notes in the profile why stacks were cut short. A reason that holds for fewer than one stack in 200, as at a
+    /// program's start, has no note: the losses state the number of all.
     pub(crate) fn note(&self, profile: &mut Profile, stack_bytes: u32) {
         let samples = profile.metadata.losses.samples;
         let is_worth_it = |count: u64| count > 0 && count * 200 >= samples;
@@ -72,10 +72,10 @@ impl Cuts {
         if is_worth_it(self.lost.values().sum()) {
             notes.push(self.describe_lost(profile));
         }
-        for doubt in [Doubt::FramePointers, Doubt::ReadLater, Doubt::Goroutine] {
-            let count = self.doubtful.get(&doubt).copied().unwrap_or(0);
+        for uncertainty in [Uncertainty::FramePointers, Uncertainty::ReadLater, Uncertainty::Goroutine] {
+            let count = self.uncertain.get(&uncertainty).copied().unwrap_or(0);
             if is_worth_it(count) {
-                notes.push(describe_doubt(doubt, count));
+                notes.push(describe_uncertainty(uncertainty, count));
             }
         }
         for note in notes {
@@ -112,18 +112,18 @@ fn stacks(count: u64, one: &str, more: &str) -> String {
     if count == 1 { format!("1 stack {one}") } else { format!("{count} stacks {more}") }
 }
 
-fn describe_doubt(doubt: Doubt, count: u64) -> String {
-    match doubt {
-        Doubt::FramePointers => format!(
+fn describe_uncertainty(uncertainty: Uncertainty, count: u64) -> String {
+    match uncertainty {
+        Uncertainty::FramePointers => format!(
             "{} by frame pointers through code that may keep none: callers may be missing from them",
             stacks(count, "was followed", "were followed")
         ),
-        Doubt::ReadLater => format!(
+        Uncertainty::ReadLater => format!(
             "{} in memory that the kernel did not copy and that was read some milliseconds later: their outer callers \
              may be those of that moment",
             stacks(count, "goes on", "go on")
         ),
-        Doubt::Goroutine => format!(
+        Uncertainty::Goroutine => format!(
             "{} the function of Go that has left its goroutine's stack for the runtime's",
             stacks(count, "lacks", "lack")
         ),
@@ -159,8 +159,13 @@ mod tests {
     #[test]
     fn each_reason_is_said_with_what_helps() {
         let mut cuts = Cuts::default();
-        let doubts = [Doubt::FramePointers, Doubt::FramePointers, Doubt::ReadLater, Doubt::Goroutine];
-        doubts.into_iter().for_each(|doubt| cuts.count_doubtful(doubt));
+        let uncertainties = [
+            Uncertainty::FramePointers,
+            Uncertainty::FramePointers,
+            Uncertainty::ReadLater,
+            Uncertainty::Goroutine,
+        ];
+        uncertainties.into_iter().for_each(|uncertainty| cuts.count_uncertain(uncertainty));
         let space = AddressSpace::default();
         for cut in
             [Cut::BeyondCopy, Cut::Hole, Cut::OtherStack, Cut::OtherStack, Cut::Lost(7), Cut::FramePointers]

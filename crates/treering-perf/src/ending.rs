@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_found_is_not_looked_for_for_ever() {
+    fn the_search_for_an_ending_is_given_up_after_some_failures() {
         let mut endings = Endings::default();
         assert_eq!((0..1000).filter(|_| endings.seek(1)).count(), MOST_SEARCHES as usize);
         endings.note(&[1, 2]);

@@ -11,19 +11,19 @@ pub struct Event {
     pub name: String,
     /// The kernel's type of event (`PERF_TYPE_…`).
     pub(crate) kind: u32,
-    /// Which event of that type.
+    /// The number of the event within that type.
     pub(crate) config: u64,
     /// Further configuration of some hardware events.
     pub(crate) config1: u64,
     /// Further configuration of some hardware events.
     pub(crate) config2: u64,
-    /// Which modes of the processor count.
+    /// The modes of the processor that count.
     pub(crate) modes: Modes,
     /// How much skid is allowed, from 0 (any) to 3 (none).
     pub(crate) precise: u8,
 }
 
-/// Which modes of the processor count.
+/// The modes of the processor that count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Modes {
     /// User and kernel, or user alone where the kernel does not permit more.

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_known_to_be_unknown() {
+    fn unreadable_code_has_no_rule() {
         let mut code = GeneratedCode::default();
         let place = Place::interrupted(0x10);
         assert!(matches!(code.rule(std::process::id(), Width::Bits64, place), Rule::Unreadable));

@@ -9,7 +9,7 @@
 //! Functions in C use the frame pointer's register for other things. The unwind tables tell what it was when Go called
 //! the first of them, and the goroutine's frames are read from the process from there.
 
-use crate::address_space::{Cut, Doubt, End};
+use crate::address_space::{Cut, End, Uncertainty};
 use crate::landmark::Switch;
 use crate::record::Sample;
 use crate::rule::{Place, Rule};
@@ -67,7 +67,7 @@ impl Walk<'_, '_> {
         }
         // A goroutine's first function is called by nothing, and others by way of a pointer.
         if caller.is_none() || switch == Switch::Grown {
-            self.doubt = self.doubt.or(Some(Doubt::Goroutine));
+            self.uncertainty = self.uncertainty.or(Some(Uncertainty::Goroutine));
         }
         self.stack.extend(caller);
     }
@@ -77,7 +77,7 @@ impl Walk<'_, '_> {
     fn read_links(&mut self) -> Option<Vec<u64>> {
         let mut links: Vec<u64> = Vec::new();
         let mut base = self.registers.base();
-        self.doubt = self.doubt.or(Some(Doubt::ReadLater));
+        self.uncertainty = self.uncertainty.or(Some(Uncertainty::ReadLater));
         while links.len() < MOST_LINKS {
             let frame = self.space.read_memory(self.pid, base, 16);
             let frame = StackCopy::new(base, &frame, self.registers.width);

@@ -1,4 +1,4 @@
-//! The probability that a moment in the life of a thread is sampled, and the weight of its sample.
+//! The probability that an age of a thread is sampled, and the weight of its sample.
 
 use crate::jitter::Jitter;
 
@@ -8,19 +8,19 @@ use crate::jitter::Jitter;
 /// inherits when it is made: its first sample falls when it has run for one interval T, the others
 /// each T later. The weights T that this suggests are wrong for short lives: most of a life that is
 /// shorter than T is never seen, and the expected sum of the weights, E[T⌊L/T⌋], is less than L
-/// for any law of T.
+/// for any distribution of T.
 ///
-/// The weights that are right are one over how often a moment is sampled. At age t it is by those
+/// The weights that are right are one over how often an age is sampled. Age t is sampled by those
 /// T of which t is a multiple: with a density f of T, ρ(t) = Σ f(t/k)/k over all k ≥ 1 (Horvitz and
 /// Thompson, 1952). That is 0 for ages below the least T, which no sample can fall into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Law {
+pub(crate) enum IntervalDistribution {
     /// All the same, as users may ask for.
     Fixed,
-    /// What the parent's event had at the moment, which is uniform between half and one and a half
-    /// of the mean, but longer ones are met more often.
-    OfTheMoment,
-    /// Drawn for heirs: uniform in a range that the lowest bit of the interval tells.
+    /// The interval of the parent's event when the thread was made: uniform between half and one and a half of the mean,
+    /// but longer ones are met more often, in proportion to their length.
+    LengthBiased,
+    /// Drawn for threads that inherit it: uniform in a range that the lowest bit of the interval tells.
     Template,
 }
 
@@ -31,22 +31,22 @@ const NARROW: (f64, f64) = (0.5, 1.5);
 /// lives long after all is sampled at up to ten times the rate, which is why it is not used for all.
 const WIDE: (f64, f64) = (0.1, 1.9);
 
-/// Beyond this many possible multiples, the sum is that of an integral.
+/// If an age is a multiple of more possible intervals than this, an integral replaces the sum.
 const MANY: f64 = 60.0;
 
-impl Law {
+impl IntervalDistribution {
     /// An interval for threads that live shortly or not.
     pub(crate) fn draw_template(jitter: &mut Jitter, mean: u64, wide: bool) -> u64 {
         let (low, high) = if wide { WIDE } else { NARROW };
         jitter.draw_between(mean, low, high) & !1 | u64::from(wide)
     }
 
-    /// The shortest and longest interval that an heir with `interval` could have got.
+    /// The shortest and longest interval that a thread that inherited `interval` could have got.
     fn range(self, interval: u64) -> (f64, f64) {
         match self {
             Self::Fixed => (1.0, 1.0),
             Self::Template if interval & 1 == 1 => WIDE,
-            Self::Template | Self::OfTheMoment => NARROW,
+            Self::Template | Self::LengthBiased => NARROW,
         }
     }
 
@@ -55,8 +55,8 @@ impl Law {
         (self.range(interval).0 * mean as f64) as u64
     }
 
-    /// The same for a thread that no sample fell into, when such intervals are drawn as for
-    /// others.
+    /// The same for a thread that no sample fell into, so that its interval is not known, only the range that it was drawn
+    /// from.
     pub(crate) fn first_possible_of_unseen(self, wide: bool, mean: u64) -> u64 {
         self.first_possible(u64::from(wide), mean)
     }
@@ -71,10 +71,10 @@ impl Law {
         let age = number * interval as f64 / mean as f64;
         let (first, last) = ((age / high).ceil().max(1.0), (age / low).floor());
         let density = 1.0 / (high - low);
-        // Intervals of the moment are met in proportion to their length.
-        let each = |k: f64| if self == Self::OfTheMoment { age / (k * k) } else { 1.0 / k };
+        // Length-biased intervals are met in proportion to their length.
+        let each = |k: f64| if self == Self::LengthBiased { age / (k * k) } else { 1.0 / k };
         let often = if last > MANY {
-            let whole = if self == Self::OfTheMoment { high - low } else { (high / low).ln() };
+            let whole = if self == Self::LengthBiased { high - low } else { (high / low).ln() };
             density * whole
         } else {
             density * (first as u64..=last as u64).map(|k| each(k as f64)).sum::<f64>()
@@ -90,17 +90,21 @@ mod tests {
     use super::*;
 
     /// The mean weight of samples in lives of `life` means, over many drawn intervals.
-    fn mean_seen(law: Law, wide: bool, life: f64) -> f64 {
+    fn mean_seen(intervals: IntervalDistribution, wide: bool, life: f64) -> f64 {
         const MEAN: u64 = 1_000_000;
         const ROUNDS: u32 = 40_000;
         let mut jitter = Jitter::new(7);
         let mut seen = 0.0;
         for _ in 0..ROUNDS {
-            let interval = Law::draw_template(&mut jitter, MEAN, wide);
+            let interval = IntervalDistribution::draw_template(&mut jitter, MEAN, wide);
             let samples = (life * MEAN as f64 / interval as f64) as u64;
-            // A longer interval of the moment is met more often.
-            let met = if law == Law::OfTheMoment { interval as f64 / MEAN as f64 } else { 1.0 };
-            let weights = (1..=samples).map(|number| law.weight(interval, number, MEAN) as f64);
+            // A longer interval is met more often.
+            let met = if intervals == IntervalDistribution::LengthBiased {
+                interval as f64 / MEAN as f64
+            } else {
+                1.0
+            };
+            let weights = (1..=samples).map(|number| intervals.weight(interval, number, MEAN) as f64);
             seen += met * weights.sum::<f64>();
         }
         seen / f64::from(ROUNDS) / MEAN as f64
@@ -109,23 +113,27 @@ mod tests {
     #[test]
     fn weights_add_up_to_the_part_of_a_life_that_can_be_seen() {
         for life in [0.3_f64, 0.8, 1.0, 2.2, 10.0, 40.0] {
-            let check = |law, wide, least: f64| {
-                let (expected, found) = ((life - least).max(0.0), mean_seen(law, wide, life));
+            let check = |intervals, wide, least: f64| {
+                let (expected, found) = ((life - least).max(0.0), mean_seen(intervals, wide, life));
                 let within = 0.02 + 0.02 * life;
-                assert!((found - expected).abs() < within, "{law:?} {wide} {life}: {found}, not {expected}");
+                assert!(
+                    (found - expected).abs() < within,
+                    "{intervals:?} {wide} {life}: {found}, not {expected}"
+                );
             };
-            check(Law::Template, true, WIDE.0);
-            check(Law::Template, false, NARROW.0);
-            check(Law::OfTheMoment, false, NARROW.0);
+            check(IntervalDistribution::Template, true, WIDE.0);
+            check(IntervalDistribution::Template, false, NARROW.0);
+            check(IntervalDistribution::LengthBiased, false, NARROW.0);
         }
     }
 
     #[test]
     fn late_samples_stand_for_what_their_rate_says() {
-        let weight = |interval: u64, number| Law::Template.weight(interval, number, 1_000_000) as f64;
+        let weight =
+            |interval: u64, number| IntervalDistribution::Template.weight(interval, number, 1_000_000) as f64;
         // A density of 1 over the width, and ln(high / low) over it at great ages.
         assert!((weight(1_000_000, 100_000) - 1e6 / 3_f64.ln()).abs() < 1e4);
         assert!((weight(1_000_001, 100_000) - 1.8e6 / 19_f64.ln()).abs() < 1e4);
-        assert_eq!(Law::Fixed.weight(5, 3, 1000), 1000);
+        assert_eq!(IntervalDistribution::Fixed.weight(5, 3, 1000), 1000);
     }
 }

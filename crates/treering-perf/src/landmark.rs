@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_returns_from_a_signal_is_known() {
+    fn code_that_returns_from_a_signal_is_recognised() {
         let code = [0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05];
         assert_eq!(recognise(&[], &code), Some(Landmark::SignalReturn));
         assert_eq!(recognise(&[], &[0x48, 0xc7, 0xc0, 14, 0, 0, 0, 0x0f, 0x05]), None);

@@ -1,11 +1,11 @@
-//! What to record and how.
+//! Options of a recording.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::event::Event;
 
-/// What to record and how. [`Options::new`] gives what most users want.
+/// Options of a recording. [`Options::new`] gives what most users want.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The program or process.

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_counted_names_the_event_in_its_trailer() {
+    fn counts_of_a_thread_name_the_event_in_their_trailer() {
         let bytes = record(abi::PERF_RECORD_READ, 0, &[pair(3, 4), 12_345, 99, pair(3, 4), 777, 11, 0, 9]);
         let expected = Record::Counted { tid: 4, event: 9, count: 12_345, running_ns: 99 };
         assert_eq!(decode(&bytes), expected);

@@ -25,7 +25,7 @@ use crate::sys::{
     Child, Interrupts, ProcessHandle, Reading, monotonic_ns, poll, process_exists, raise_file_limit,
     send_signal,
 };
-use crate::thread_sampling::{Heirs, Unsampled};
+use crate::thread_sampling::{ThreadSampling, Unsampled};
 
 /// Records a program from its start or a process from now on, until it ends, the time is up or
 /// the user interrupts.
@@ -143,7 +143,7 @@ struct Recorder {
     blocked: Option<Blocked>,
     /// For every event of the session: the threads that inherited it, where it is not noted each
     /// time that it occurs.
-    heirs: Vec<Option<Heirs>>,
+    threads: Vec<Option<ThreadSampling>>,
     kernel_module: Option<ModuleId>,
     cuts: Cuts,
     rights: Rights,
@@ -163,11 +163,17 @@ struct Recorder {
 }
 
 /// The threads with an event, if its samples stand for more than themselves. It was opened on the threads `own`.
-fn heirs(session: &Session, at: usize, own: &[(u32, u32)]) -> Option<Heirs> {
+fn thread_sampling(session: &Session, at: usize, own: &[(u32, u32)]) -> Option<ThreadSampling> {
     let sampled = &session.events[at];
     let mean = sampled.pace.period().filter(|&period| period > 1)?;
     let is_time = sampled.event.nature() == Nature::Clock;
-    Some(Heirs::new(session.law(at), mean, session.counts_what_it_samples(at), is_time, own))
+    Some(ThreadSampling::new(
+        session.interval_distribution(at),
+        mean,
+        session.counts_what_it_samples(at),
+        is_time,
+        own,
+    ))
 }
 
 /// How often the profile so far is shown to the observer.
@@ -192,7 +198,7 @@ impl Recorder {
         });
         describe(&mut profile, options, &session);
         let own: Vec<(u32, u32)> = session.own_threads().into_iter().map(|tid| (pid, tid)).collect();
-        let heirs = (0..session.events.len()).map(|at| heirs(&session, at, &own)).collect();
+        let threads = (0..session.events.len()).map(|at| thread_sampling(&session, at, &own)).collect();
         Self {
             profile,
             run,
@@ -200,7 +206,7 @@ impl Recorder {
             processes: Processes::default(),
             metrics,
             blocked,
-            heirs,
+            threads,
             kernel_module: None,
             cuts: Cuts::default(),
             rights: Rights::default(),
@@ -235,7 +241,7 @@ impl Recorder {
             poll(&fds, patience, &mut ready).map_err(system("waiting for samples"))?;
             self.session.look();
             self.take(monotonic_ns().saturating_sub(SETTLE_NS));
-            self.session.short_lives = self.heirs.iter().flatten().any(Heirs::live_shortly);
+            self.session.short_lives = self.threads.iter().flatten().any(ThreadSampling::live_shortly);
             if ready[1] && watch.end_by_signals(observer) {
                 return Ok(Reason::Interrupted);
             }
@@ -282,18 +288,18 @@ impl Recorder {
             }
             Record::Forked { pid, parent_pid, tid, parent_tid, .. } => {
                 self.processes.fork(pid, parent_pid, tid);
-                self.heirs.iter_mut().flatten().for_each(|heirs| heirs.fork(pid, tid, parent_tid));
+                self.threads.iter_mut().flatten().for_each(|threads| threads.fork(pid, tid, parent_tid));
             }
             Record::Counted { tid, event, count, running_ns } => {
                 if let Some(index) = self.session.sampled(event)
-                    && let Some(heirs) = &mut self.heirs[index]
+                    && let Some(threads) = &mut self.threads[index]
                 {
-                    heirs.count(tid, self.session.use_of(index, Reading { count, running_ns }));
+                    threads.count(tid, self.session.use_of(index, Reading { count, running_ns }));
                 }
             }
             Record::Exited { pid, tid } => {
                 let name = self.processes.name_of(pid).unwrap_or_default();
-                self.heirs.iter_mut().flatten().for_each(|heirs| heirs.exit(tid, name));
+                self.threads.iter_mut().flatten().for_each(|threads| threads.exit(tid, name));
                 self.processes.exit(&mut self.profile, pid, tid);
                 if let Some(blocked) = &mut self.blocked {
                     blocked.exit(tid);
@@ -332,14 +338,14 @@ impl Recorder {
     /// Where intervals are drawn again after each sample, every sample has the mean as its weight. An inherited event
     /// keeps the one interval that was drawn for its thread.
     fn weight(&mut self, index: usize, sample: &Sample, node: NodeId) -> u64 {
-        let Some(heirs) = &mut self.heirs[index] else { return sample.period };
+        let Some(threads) = &mut self.threads[index] else { return sample.period };
         let (pid, tid) = (sample.pid, sample.tid);
         let thread = self.processes.thread(&mut self.profile, self.run, pid, tid);
         let weight = match self.session.own_thread(sample.event, sample.stream) {
-            Some(own) => heirs.own_sample(own, thread),
-            None => heirs.sample((pid, tid), sample.stream, sample.period, thread),
+            Some(own) => threads.own_sample(own, thread),
+            None => threads.sample((pid, tid), sample.stream, sample.period, thread),
         };
-        heirs.weighed(node, weight);
+        threads.weighed(node, weight);
         weight
     }
 
@@ -358,7 +364,7 @@ impl Recorder {
         self.frames.clear();
         match end {
             End::Complete => {}
-            End::Doubtful(doubt) => self.cuts.count_doubtful(doubt),
+            End::Uncertain(uncertainty) => self.cuts.count_uncertain(uncertainty),
             End::Cut(cut) => {
                 self.cuts.count(cut, space);
                 self.profile.metadata.losses.truncated_stacks += 1;
@@ -415,7 +421,7 @@ impl Recorder {
     ) -> Result<Recording, RecordError> {
         self.session.disable().map_err(system("stopping the events"))?;
         let elapsed = self.started.elapsed();
-        self.heirs.iter_mut().flatten().for_each(Heirs::count_running);
+        self.threads.iter_mut().flatten().for_each(ThreadSampling::count_running);
         self.session.look();
         self.take(u64::MAX);
         let counted = self.session.processor_time();
@@ -443,7 +449,7 @@ impl Recorder {
         self.note_survivors(reason);
         self.note_longest_chain();
         observer.checkpoint(&self.profile);
-        self.weigh_heirs();
+        self.scale_costs();
         let jit = self.processes.with_jit.drain().map(|(pid, files)| JitProcess {
             module: format!("[jit {pid}]"),
             folder: files.folder,
@@ -458,12 +464,13 @@ impl Recorder {
     }
 
     /// Scales the costs of threads to their use, and notes the use that no sample stands for, in the first event.
-    fn weigh_heirs(&mut self) {
-        for (index, heirs) in std::mem::take(&mut self.heirs).into_iter().enumerate() {
-            let Some(heirs) = heirs else { continue };
+    fn scale_costs(&mut self) {
+        for (index, threads) in std::mem::take(&mut self.threads).into_iter().enumerate() {
+            let Some(threads) = threads else { continue };
             let own = self.session.own_counts(index);
             let metric = self.metrics[index].0;
-            let unsampled = heirs.finish(&mut self.profile, self.run, metric, &self.processes, own.as_ref());
+            let unsampled =
+                threads.finish(&mut self.profile, self.run, metric, &self.processes, own.as_ref());
             if index == 0 {
                 self.note_unsampled(unsampled);
             }

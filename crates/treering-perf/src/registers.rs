@@ -11,7 +11,7 @@ compile_error!("treering-perf unwinds stacks of x86 programs only");
 /// How many registers [`MASK`] asks for.
 pub(crate) const COUNT: usize = MASK.count_ones() as usize;
 
-/// Which of the processor's two sets of registers a program uses.
+/// The set of registers that a program uses, of the processor's two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Width {
     /// x86-64.

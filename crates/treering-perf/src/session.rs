@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::attribute::{Contents, Pace, anchor, attribute, of_one_thread, pace, wake_after};
 use crate::error::{Denial, RecordError};
 use crate::event::{Event as EventName, Modes, Nature};
-use crate::interval_distribution::Law;
+use crate::interval_distribution::IntervalDistribution;
 use crate::jitter::{Jitter, Turn};
 use crate::stream::{Notice, Stream};
 use crate::sys::{Child, Event, Reading, Ring, abi, monotonic_ns};
@@ -72,7 +72,7 @@ pub(crate) struct Session {
     notices: Vec<Notice>,
     /// Events that keep the kernel from exchanging those of two threads; see [`anchor`].
     anchors: Vec<Event>,
-    /// Whether threads that were made lately lived shortly; see [`Law::draw_template`].
+    /// Whether threads that were made lately lived shortly; see [`IntervalDistribution::draw_template`].
     pub(crate) short_lives: bool,
     /// When threads or processes were last made.
     last_birth: Option<Instant>,
@@ -89,7 +89,7 @@ struct Handle {
     turn: Turn,
 }
 
-/// Whose samples an event brings.
+/// The threads whose samples an event brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Of a thread and of those that it makes, which inherit the event.
@@ -97,7 +97,7 @@ enum Role {
     /// Of the program's first thread alone.
     FirstThread,
     /// Of all other threads. The event itself was opened on our own thread before the program's first thread was made
-    /// from it, and its interval is so long that it never fires there. Heirs get the present interval of this first
+    /// from it, and its interval is so long that it never fires there. Threads inherit the present interval of this first
     /// ancestor, which can be drawn again without disturbing the program.
     Template,
 }
@@ -324,7 +324,7 @@ impl Session {
     /// Looks for new samples and draws the next interval of the events that took enough of them, and of
     /// threads that will be made if any were.
     ///
-    /// Only the events that we opened are redrawn. Threads inherit the interval of the moment, and
+    /// Only the events that we opened are redrawn. Threads inherit the interval that is set when they are made, and
     /// keep it; their samples state it.
     pub(crate) fn look(&mut self) {
         self.notices.clear();
@@ -366,7 +366,7 @@ impl Session {
     fn redraw_templates(&mut self) {
         for handle in self.handles.iter().filter(|handle| handle.role == Role::Template) {
             let Some(mean) = self.events[handle.sampled].pace.period() else { continue };
-            let interval = Law::draw_template(&mut self.jitter, mean, self.short_lives);
+            let interval = IntervalDistribution::draw_template(&mut self.jitter, mean, self.short_lives);
             // It only fails when the event is gone, and then no thread inherits it any more.
             let _ = handle.event.set_period(interval);
         }
@@ -388,12 +388,12 @@ impl Session {
     }
 
     /// How intervals were drawn that threads inherit.
-    pub(crate) fn law(&self, sampled: usize) -> Law {
+    pub(crate) fn interval_distribution(&self, sampled: usize) -> IntervalDistribution {
         let is_template = |handle: &Handle| handle.sampled == sampled && handle.role == Role::Template;
         match (self.events[sampled].jittered, self.handles.iter().any(is_template)) {
-            (false, _) => Law::Fixed,
-            (true, true) => Law::Template,
-            (true, false) => Law::OfTheMoment,
+            (false, _) => IntervalDistribution::Fixed,
+            (true, true) => IntervalDistribution::Template,
+            (true, false) => IntervalDistribution::LengthBiased,
         }
     }
 
@@ -434,7 +434,7 @@ impl Session {
         for handle in self.handles.iter().filter(own) {
             *counts.by_thread.entry(handle.tid).or_default() +=
                 self.use_of(sampled, handle.event.read().ok()?);
-            counts.with_heirs |= handle.role == Role::All;
+            counts.with_inherited |= handle.role == Role::All;
         }
         Some(counts)
     }
@@ -455,7 +455,7 @@ impl Session {
 pub(crate) struct OwnCounts {
     pub(crate) by_thread: HashMap<u32, u64>,
     /// Whether they contain those of all threads that were made by these.
-    pub(crate) with_heirs: bool,
+    pub(crate) with_inherited: bool,
 }
 
 impl Sampled {

@@ -1,7 +1,7 @@
 //! Unwinding of one stack: from frame to frame until the thread's first function, or until nothing
 //! tells how to go on.
 
-use crate::address_space::{AddressSpace, Cut, Doubt, End};
+use crate::address_space::{AddressSpace, Cut, End, Uncertainty};
 use crate::record::Sample;
 use crate::registers::Registers;
 use crate::rule::{Left, Place, Rule};
@@ -33,7 +33,7 @@ pub(crate) struct Walk<'a, 'b> {
     /// Whether it was reached along a frame pointer that no table vouches for.
     linked: bool,
     /// Why its frames may not be the right ones, if that is so.
-    pub(crate) doubt: Option<Doubt>,
+    pub(crate) uncertainty: Option<Uncertainty>,
     /// An address within the instruction that each frame is at, innermost first.
     pub(crate) stack: &'a mut Vec<u64>,
 }
@@ -51,7 +51,17 @@ impl<'a, 'b> Walk<'a, 'b> {
         let copy = StackCopy::new(registers.stack(), copy, registers.width);
         let place = Place { instruction: registers.instruction(), left };
         stack.push(place.lookup());
-        Self { space, pid, copy, sampled: registers, registers, place, linked: false, doubt: None, stack }
+        Self {
+            space,
+            pid,
+            copy,
+            sampled: registers,
+            registers,
+            place,
+            linked: false,
+            uncertainty: None,
+            stack,
+        }
     }
 
     /// A walk through the stack of a sample.
@@ -85,8 +95,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         if let End::Cut(cut @ (Cut::BeyondCopy | Cut::OtherStack | Cut::Hole)) = end {
             end = self.follow_chain(sample, cut);
         }
-        match (end, self.doubt) {
-            (End::Complete, Some(doubt)) => End::Doubtful(doubt),
+        match (end, self.uncertainty) {
+            (End::Complete, Some(uncertainty)) => End::Uncertain(uncertainty),
             (end, _) => end,
         }
     }
@@ -112,7 +122,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             return false;
         }
         self.copy.extend(&now[known.len()..]);
-        self.doubt = Some(Doubt::ReadLater);
+        self.uncertainty = Some(Uncertainty::ReadLater);
         true
     }
 
@@ -261,7 +271,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             return Step::Lost;
         }
         if !known {
-            self.doubt = self.doubt.or(Some(Doubt::FramePointers));
+            self.uncertainty = self.uncertainty.or(Some(Uncertainty::FramePointers));
         }
         self.linked = true;
         self.registers.set(self.registers.width.numbering().base, next_base);
@@ -381,7 +391,7 @@ pub(crate) fn follow_frame_pointers(space: &mut AddressSpace, sample: &Sample, s
     let whole = stack.len() == chain.len() && chain.len() > 1 && chain.len() < LONGEST_CHAIN;
     match (whole, sound) {
         (false, _) => End::Cut(Cut::FramePointers),
-        (true, false) => End::Doubtful(Doubt::FramePointers),
+        (true, false) => End::Uncertain(Uncertainty::FramePointers),
         (true, true) => End::Complete,
     }
 }

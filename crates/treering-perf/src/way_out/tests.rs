@@ -39,7 +39,7 @@ fn the_return_address_is_found_behind_what_was_pushed() {
 }
 
 #[test]
-fn what_is_yet_to_be_pushed_is_not_taken_from_the_stack() {
+fn a_register_that_is_not_pushed_yet_is_not_taken_from_the_stack() {
     let exits = exits_at(PUSHES, 0);
     assert_eq!(exits.ways_out, [WayOut { back: at(7, 0), popped: 0, restored: Vec::new() }]);
     let exits = exits_at(PUSHES, 1);
@@ -48,7 +48,7 @@ fn what_is_yet_to_be_pushed_is_not_taken_from_the_stack() {
 }
 
 #[test]
-fn a_frame_pointer_leads_past_what_is_not_known_of_the_stack_pointer() {
+fn a_frame_pointer_leads_past_an_unknown_change_of_the_stack_pointer() {
     // mov -8(%rbp),%eax; and $-32,%rsp; leave; ret
     let exits = exits_at(&[0x8b, 0x45, 0xf8, 0x48, 0x83, 0xe4, 0xe0, 0xc9, 0xc3], 0);
     let restored = vec![(6, word(6, 0))];
@@ -65,7 +65,7 @@ fn a_stack_that_was_aligned_anew_is_left_by_the_register_that_knows_the_old_one(
 }
 
 #[test]
-fn what_lies_behind_a_call_that_may_not_return_comes_last() {
+fn code_behind_a_call_that_may_not_return_comes_last() {
     // je +6; call +0; (another function:) ret $16; ret
     let exits = exits_at(&[0x74, 8, 0xe8, 0, 0, 0, 0, 0xc2, 16, 0, 0xc3], 0);
     assert_eq!(exits.ways_out.iter().map(|way| way.popped).collect::<Vec<_>>(), [0, 16]);
