@@ -210,10 +210,18 @@ mod tests {
         Origin { build_id: vec![build_id; 20], size: 7, modified: (modified, 0), place: (1, 2) }
     }
 
-    /// A folder for one test.
-    fn cache(name: &str) -> Cache {
+    /// A folder for one test, removed in the end.
+    struct Folder(std::path::PathBuf);
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn cache(name: &str) -> (Cache, Folder) {
         let folder = std::env::temp_dir().join(format!("treering-kept-{name}-{}", std::process::id()));
-        Cache::open(&folder).unwrap()
+        (Cache::open(&folder).unwrap(), Folder(folder))
     }
 
     fn bytes(length: usize) -> Vec<u8> {
@@ -222,7 +230,7 @@ mod tests {
 
     #[test]
     fn any_part_of_a_section_is_as_it_was_kept() {
-        let (cache, origin) = (cache("parts"), origin(1, 5));
+        let ((cache, _folder), origin) = (cache("parts"), origin(1, 5));
         let (first, second) = (bytes(3 * BLOCK as usize + 5), bytes(20 * BLOCK as usize));
         KeptSections::keep(
             &cache,
@@ -250,7 +258,7 @@ mod tests {
 
     #[test]
     fn sections_of_another_file_are_not_used() {
-        let (cache, right) = (cache("others"), origin(1, 5));
+        let ((cache, _folder), right) = (cache("others"), origin(1, 5));
         KeptSections::keep(&cache, &right, &[("a", &bytes(100))], Vec::new()).unwrap();
         let elsewhere = Origin { place: (1, 3), ..right.clone() };
         let longer = Origin { size: 8, ..right.clone() };
@@ -270,7 +278,7 @@ mod tests {
 
     #[test]
     fn damage_anywhere_is_noticed_where_it_is_read() {
-        let (cache, origin) = (cache("damage"), origin(1, 5));
+        let ((cache, _folder), origin) = (cache("damage"), origin(1, 5));
         let whole = bytes(4 * BLOCK as usize);
         let keep = || {
             KeptSections::keep(&cache, &origin, &[("a", &whole)], Vec::new()).unwrap();
