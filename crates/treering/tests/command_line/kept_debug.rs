@@ -139,9 +139,15 @@ fn a_cache_of_others_is_not_used() {
 #[test]
 fn functions_have_names_where_nothing_can_be_kept() {
     let Some(case) = Case::new() else { return };
-    case.record(|command| drop(command.env_remove("HOME").env_remove("XDG_CACHE_HOME")));
-    case.record(|command| drop(command.env("HOME", "/proc").env("XDG_CACHE_HOME", "/proc")));
-    case.record(|command| drop(command.env("HOME", "/no/such/folder").env("XDG_CACHE_HOME", "/dev/null")));
+    case.record(|command| {
+        command.env_remove("HOME").env_remove("XDG_CACHE_HOME");
+    });
+    case.record(|command| {
+        command.env("HOME", "/proc").env("XDG_CACHE_HOME", "/proc");
+    });
+    case.record(|command| {
+        command.env("HOME", "/no/such/folder").env("XDG_CACHE_HOME", "/dev/null");
+    });
 }
 
 #[test]
