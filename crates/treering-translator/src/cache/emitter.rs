@@ -19,6 +19,19 @@ pub(crate) struct Emitter {
     pub(crate) presumed: Vec<(u32, u64)>,
 }
 
+impl Emitter {
+    /// Writes a step: the translation of an instruction of `length` bytes, or, with 0, added code, which may be none.
+    pub(crate) fn write_step<T>(&mut self, length: usize, write: impl FnOnce(&mut Assembler) -> T) -> T {
+        let start = self.code.here();
+        let result = write(&mut self.code);
+        let emitted = self.code.here() - start;
+        if length != 0 || emitted != 0 {
+            self.steps.push(length, emitted);
+        }
+        result
+    }
+}
+
 impl Default for Emitter {
     fn default() -> Self {
         Self {

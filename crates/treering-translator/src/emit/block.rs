@@ -133,8 +133,7 @@ impl TraceWriter<'_, '_> {
         }
         if plan.may_change {
             // Five bytes for a jump, in case the code is evicted while threads run it.
-            self.emitter.code.nop(5);
-            self.emitter.steps.push(0, 5);
+            self.emitter.write_step(0, |code| code.nop(5));
         }
         Ok(block)
     }

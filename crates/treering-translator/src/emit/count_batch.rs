@@ -61,11 +61,9 @@ impl TraceWriter<'_, '_> {
     pub(crate) fn begin_count_batch(&mut self, block: u32, instructions: usize) {
         self.end_count_batch();
         let Some(routines) = self.tree_routines() else { return };
-        let code = &mut self.emitter.code;
-        let start = code.here();
-        self.count_batch.site = code.add_to_count(routines.count(instructions as u8));
-        let end = code.here();
-        self.emitter.steps.push(0, end - start);
+        let count = routines.count(instructions as u8);
+        self.count_batch.site = self.emitter.write_step(0, |code| code.add_to_count(count));
+        let end = self.emitter.code.here();
         let kept = self.block_mut(block);
         kept.added_from = (end - kept.entry) as u16;
     }

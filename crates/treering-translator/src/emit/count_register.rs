@@ -6,7 +6,6 @@ use treering_x86::{Assembler, Decoded};
 use crate::address_space::AddressSpace;
 use crate::areas::tree_frame::Lent;
 use crate::areas::tree_layout::{COUNT, OWN, SLOTS};
-use crate::cache::emitter::Emitter;
 use crate::context::Contexts;
 use crate::emit::trace_writer::TraceWriter;
 
@@ -16,19 +15,19 @@ impl TraceWriter<'_, '_> {
         let own = self.own_place()?;
         if clears_upper_parts(one) {
             // The parts of the value that no register holds.
-            self.emitter.write_step(|code| write_clearing(code, &own));
+            self.emitter.write_step(0, |code| write_clearing(code, &own));
         }
         let lending = Lending::of(one)?;
-        self.emitter.write_step(|code| code.store_count(COUNT));
-        self.emitter.write_step(|code| lending.write_load(code, &own));
+        self.emitter.write_step(0, |code| code.store_count(COUNT));
+        self.emitter.write_step(0, |code| lending.write_load(code, &own));
         Some(lending)
     }
 
     /// Puts the count back.
     pub(crate) fn write_return_of_count(&mut self, lending: Lending) {
         if let Some(own) = self.own_place() {
-            self.emitter.write_step(|code| lending.write_store(code, &own));
-            self.emitter.write_step(|code| code.load_count(COUNT));
+            self.emitter.write_step(0, |code| lending.write_store(code, &own));
+            self.emitter.write_step(0, |code| code.load_count(COUNT));
         }
     }
 
@@ -67,16 +66,5 @@ impl AddressSpace {
         let stored = parts.into_iter().zip(Lending::stores(&own)).find(|(_, bytes)| stands(rip, bytes));
         let loaded = || parts.into_iter().zip(Lending::loads(&own)).find(|(_, bytes)| is_before(bytes));
         stored.or_else(loaded).map(|(lent, _)| lent)
-    }
-}
-
-impl Emitter {
-    fn write_step(&mut self, write: impl FnOnce(&mut Assembler)) {
-        let start = self.code.here();
-        write(&mut self.code);
-        let written = self.code.here() - start;
-        if written != 0 {
-            self.steps.push(0, written);
-        }
     }
 }

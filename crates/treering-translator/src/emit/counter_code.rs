@@ -89,20 +89,15 @@ impl TraceWriter<'_, '_> {
 
     /// Writes a system call. The kernel leaves the next instruction's address in rcx, which must be the program's.
     pub(crate) fn write_system_call(&mut self, last: &Decoded, block: u32) {
-        let code = &mut self.emitter.code;
-        let start = code.here();
-        match self.space.cache.calls_at_page {
+        self.emitter.write_step(last.len(), |code| match self.space.cache.calls_at_page {
             true => write_call(code),
             false => code.system_call(),
-        }
-        self.emitter.steps.push(last.len(), code.here() - start);
+        });
         let next = last.next();
-        match u32::try_from(next) {
+        self.emitter.write_step(0, |code| match u32::try_from(next) {
             Ok(short) => code.set_low(Register::RCX, short),
             Err(_) => code.set(Register::RCX, next),
-        }
-        let emitted = if u32::try_from(next).is_ok() { 5 } else { 10 };
-        self.emitter.steps.push(0, emitted);
+        });
         self.block_mut(block).end = End::System;
     }
 

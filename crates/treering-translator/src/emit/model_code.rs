@@ -24,19 +24,18 @@ impl TraceWriter<'_, '_> {
             code.store_gs_value(REQUEST, exit);
             code.jump(request);
         });
-        let code = &mut self.emitter.code;
-        let start = code.here();
-        code.store_gs(MODEL_FIRST, Register::RCX);
-        code.load_gs_byte_into_rcx(MODEL_FULL_BYTE);
-        code.jump_unless_key(full);
-        code.load_gs(Register::RCX, MODEL_POSITION);
-        code.store_gs_value_at_rcx(MODEL_BUFFER, block);
-        code.add(Register::RCX, i32::from(words) + 1);
-        code.store_gs(MODEL_POSITION, Register::RCX);
-        let told = code.here();
-        code.load_gs(Register::RCX, MODEL_FIRST);
-        let end = code.here();
-        self.emitter.steps.push(0, end - start);
+        let told = self.emitter.write_step(0, |code| {
+            code.store_gs(MODEL_FIRST, Register::RCX);
+            code.load_gs_byte_into_rcx(MODEL_FULL_BYTE);
+            code.jump_unless_key(full);
+            code.load_gs(Register::RCX, MODEL_POSITION);
+            code.store_gs_value_at_rcx(MODEL_BUFFER, block);
+            code.add(Register::RCX, i32::from(words) + 1);
+            code.store_gs(MODEL_POSITION, Register::RCX);
+            let told = code.here();
+            code.load_gs(Register::RCX, MODEL_FIRST);
+            told
+        });
         let entry = self.block(block).entry;
         if let Some(model) = &mut self.space.model {
             model.set_told_from(block, told - entry);
@@ -50,35 +49,33 @@ impl TraceWriter<'_, '_> {
         let here =
             |telling: &&Telling| usize::from(telling.instruction) == instruction && telling.after == after;
         for telling in model.tellings.iter().filter(here) {
-            let code = &mut self.emitter.code;
-            let start = code.here();
             // The buffer position is behind the block's words already.
             let slot = MODEL_BUFFER.wrapping_sub(8 * u32::from(words - telling.word));
-            match telling.value {
-                Value::Register(register) if register != Register::RCX => {
-                    code.store_gs(MODEL_SECOND, Register::RCX);
-                    code.load_gs(Register::RCX, MODEL_POSITION);
-                    code.store_gs_at_rcx(slot, register);
-                    code.load_gs(Register::RCX, MODEL_SECOND);
-                }
-                value => {
-                    code.store_gs(MODEL_FIRST, Register::RAX);
-                    match value {
-                        Value::Register(register) => code.copy(Register::RAX, register),
-                        Value::Address(operand) => {
-                            // An operand that `lea` cannot express is not exact, which was noted.
-                            operand.load_address(Register::RAX, code);
-                        }
+            self.emitter.write_step(0, |code| {
+                match telling.value {
+                    Value::Register(register) if register != Register::RCX => {
+                        code.store_gs(MODEL_SECOND, Register::RCX);
+                        code.load_gs(Register::RCX, MODEL_POSITION);
+                        code.store_gs_at_rcx(slot, register);
+                        code.load_gs(Register::RCX, MODEL_SECOND);
                     }
-                    code.store_gs(MODEL_SECOND, Register::RCX);
-                    code.load_gs(Register::RCX, MODEL_POSITION);
-                    code.store_gs_at_rcx(slot, Register::RAX);
-                    code.load_gs(Register::RCX, MODEL_SECOND);
-                    code.load_gs(Register::RAX, MODEL_FIRST);
+                    value => {
+                        code.store_gs(MODEL_FIRST, Register::RAX);
+                        match value {
+                            Value::Register(register) => code.copy(Register::RAX, register),
+                            Value::Address(operand) => {
+                                // An operand that `lea` cannot express is not exact, which was noted.
+                                operand.load_address(Register::RAX, code);
+                            }
+                        }
+                        code.store_gs(MODEL_SECOND, Register::RCX);
+                        code.load_gs(Register::RCX, MODEL_POSITION);
+                        code.store_gs_at_rcx(slot, Register::RAX);
+                        code.load_gs(Register::RCX, MODEL_SECOND);
+                        code.load_gs(Register::RAX, MODEL_FIRST);
+                    }
                 }
-            }
-            let end = code.here();
-            self.emitter.steps.push(0, end - start);
+            });
         }
     }
 }

@@ -21,22 +21,18 @@ impl TraceWriter<'_, '_> {
             return;
         }
         let changed = self.space.cache.changed_stub(block, self.unit);
-        let start = self.emitter.code.here();
-        compare(address, bytes, changed, &mut self.emitter.code);
-        self.emitter.steps.push(0, self.emitter.code.here() - start);
+        self.emitter.write_step(0, |code| compare(address, bytes, changed, code));
     }
 
     /// Writes, in place of a block, a read of the block's address and then a request for the code.
     pub(crate) fn write_touch(&mut self, block: u32) {
         let changed = self.space.cache.changed_stub(block, self.unit);
         let address = self.block(block).address;
-        let code = &mut self.emitter.code;
-        let start = code.here();
-        code.store_gs(SAVED_RCX, Register::RCX);
-        code.load_into_rcx(address, 1);
-        code.jump(changed);
-        let end = code.here();
-        self.emitter.steps.push(0, end - start);
+        self.emitter.write_step(0, |code| {
+            code.store_gs(SAVED_RCX, Register::RCX);
+            code.load_into_rcx(address, 1);
+            code.jump(changed);
+        });
     }
 }
 

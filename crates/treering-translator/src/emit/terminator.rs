@@ -46,33 +46,28 @@ impl TraceWriter<'_, '_> {
     ) -> Continuation {
         let last = &decoded[decoded.len() - 1];
         let slot = counter_slot(self.block(block).counter);
-        let code = &mut self.emitter.code;
-        let entry = code.here();
-        code.store_gs(LOOP_REGISTER, register);
-        code.load_gs(register, slot);
-        let top = code.here();
-        self.emitter.steps.push(0, top - entry);
+        let entry = self.emitter.code.here();
+        self.emitter.write_step(0, |code| {
+            code.store_gs(LOOP_REGISTER, register);
+            code.load_gs(register, slot);
+        });
+        let top = self.emitter.code.here();
         self.begin_count_batch(block, decoded.len());
-        let code = &mut self.emitter.code;
-        let counts = code.here();
-        code.add(register, 1);
-        let counted = code.here();
-        self.emitter.steps.push(0, counted - counts);
+        self.emitter.write_step(0, |code| code.add(register, 1));
+        let counted = self.emitter.code.here();
         let kept = self.block_mut(block);
         kept.counted_from = (counted - entry) as u16;
         kept.loop_register = Some(register);
         kept.end = End::Branch;
         kept.target = decoded[0].address();
         self.write_body(block, decoded, window, CounterCode::None);
-        let code = &mut self.emitter.code;
-        let start = code.here();
-        if let Flow::Branch { condition, .. } = last.flow() {
-            code.branch(condition, top);
-        }
-        code.store_gs(slot, register);
-        code.load_gs(register, LOOP_REGISTER);
-        let end = code.here();
-        self.emitter.steps.push(last.len(), end - start);
+        self.emitter.write_step(last.len(), |code| {
+            if let Flow::Branch { condition, .. } = last.flow() {
+                code.branch(condition, top);
+            }
+            code.store_gs(slot, register);
+            code.load_gs(register, LOOP_REGISTER);
+        });
         Continuation::Through(last.next())
     }
 

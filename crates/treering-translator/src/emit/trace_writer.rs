@@ -80,26 +80,18 @@ impl<'a, 't> TraceWriter<'a, 't> {
         self.begin_line();
         self.held = self.write_entering(address);
         let mut continuation = Continuation::Through(address);
-        loop {
-            let (at, returned_to) = match continuation {
-                Continuation::Through(at) => (at, false),
-                Continuation::Return(at) => (at, true),
-                Continuation::None => break,
-            };
+        while let Continuation::Through(at) | Continuation::Return(at) = continuation {
+            let returned_to = matches!(continuation, Continuation::Return(_));
             let begins = self.space.cache.blocks.len() == self.first;
             self.space.program.regions.look_for_mark(at, self.thread);
             let next = match begins || !self.ends_trace(at) {
                 true => self.write_block(at, returned_to)?,
                 false => None,
             };
-            continuation = match next {
-                Some(next) => next,
-                None if begins => break,
-                None => {
-                    self.leave_trace(at, returned_to);
-                    break;
-                }
-            };
+            if next.is_none() && !begins {
+                self.leave_trace(at, returned_to);
+            }
+            continuation = next.unwrap_or(Continuation::None);
         }
         self.end_count_batch();
         self.space.cache.units[self.unit].append(self.emitter.code.bytes());
@@ -140,6 +132,7 @@ impl<'a, 't> TraceWriter<'a, 't> {
             || self.space.counting.propagation.wanted_level(at).is_some()
     }
 
+    /// Leads from the end of the trace to an address.
     fn leave_trace(&mut self, at: u64, returned_to: bool) {
         self.release();
         // The return check is made at the first return to the address.
