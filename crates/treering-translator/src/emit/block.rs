@@ -2,7 +2,7 @@
 
 use std::io;
 
-use treering_x86::{Decoded, Flow, LINE, Register, rewrite};
+use treering_x86::{Decoded, Flow, Register, rewrite};
 
 use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
 use crate::cache::batch::Written;
@@ -81,7 +81,12 @@ impl TraceWriter<'_, '_> {
         // A loop would not leave its translation when its code changes.
         let loops = register.filter(|_| !may_change && self.space.model.is_none());
         let counting = match (loops, derived) {
-            (None, None) => self.plan(decoded),
+            (None, None) => CounterCode::choose(
+                decoded,
+                &mut self.space.program,
+                &mut self.emitter.registers,
+                self.thread,
+            ),
             _ => CounterCode::None,
         };
         let leaves = match loops {
@@ -170,19 +175,7 @@ impl TraceWriter<'_, '_> {
     pub(crate) fn finish_block(&mut self, block: u32) {
         let end = self.emitter.code.here();
         self.space.cache.blocks.finish(block, end, &self.emitter.steps);
-        self.space.cache.units[self.unit].blocks.push(block);
-    }
-
-    /// Aligns a block that only jumps reach: it begins in the first half of a cache line, at a multiple of a
-    /// quarter line. So it is fetched in fewer pieces, and its speed does not depend on the code before it: a
-    /// program of many small functions took 0.29 to 0.35 s without this, and takes 0.29 s with it. Aligning
-    /// to a whole line gains no more, and costs large programs room in their caches. With trees, which add
-    /// more code, alignment gains nothing and costs up to a tenth.
-    pub(crate) fn begin_line(&mut self) {
-        if !self.space.areas.has_trees() {
-            let code = &mut self.emitter.code;
-            code.align(if code.here() % LINE > LINE / 2 { LINE } else { LINE / 4 });
-        }
+        self.unit().blocks.push(block);
     }
 
     /// Writes an inline return check, if the table's entry is free.
@@ -191,15 +184,18 @@ impl TraceWriter<'_, '_> {
         {
             return None;
         }
-        let otherwise = self.routines().miss;
+        let otherwise = self.unit().routines.miss;
         let check = TargetCheck { address, location: TargetLocation::Popped, otherwise };
-        self.begin_line();
+        let has_trees = self.space.areas.has_trees();
+        if !has_trees {
+            self.emitter.begin_line();
+        }
         let code = &mut self.emitter.code;
         let return_check = code.here();
         let jump = check.write(code);
-        match self.space.areas.has_trees() {
+        match has_trees {
             true => self.held = true,
-            false => TargetCheck::write_hit(None, &mut self.emitter.code),
+            false => TargetCheck::write_hit(None, code),
         }
         Some((return_check, jump))
     }
@@ -217,17 +213,18 @@ impl TraceWriter<'_, '_> {
             if counting.place() == Some(at) {
                 self.write_count(block, counting);
             }
-            self.write_model_words(at, false);
+            self.emitter.write_model_words(self.space.model.as_deref(), at, false);
             if one.flow() == Flow::Next {
                 let from = (one.address() - first) as usize;
                 self.write_copy(one, &window[from..from + one.len()]);
-                self.write_model_words(at, true);
+                self.emitter.write_model_words(self.space.model.as_deref(), at, true);
             }
         }
     }
 
     fn write_copy(&mut self, one: &Decoded, bytes: &[u8]) {
-        let lends = self.write_lending(one);
+        let own = self.space.own_place();
+        let lends = own.as_ref().and_then(|own| self.emitter.write_lending(one, own));
         let start = self.emitter.code.here();
         let emitter = &mut self.emitter;
         if let Err(refusal) =
@@ -237,8 +234,8 @@ impl TraceWriter<'_, '_> {
         }
         let emitted = self.emitter.code.here() - start;
         self.emitter.steps.push(one.len(), emitted);
-        if let Some(lending) = lends {
-            self.write_return_of_count(lending);
+        if let (Some(own), Some(lending)) = (own, lends) {
+            self.emitter.write_return_of_count(&lending, &own);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! remaining blocks; entries from elsewhere add the entered block and the remaining ones. The batch's length is known
 //! when all of it is written: the numbers are filled in then, before any thread runs it.
 
+use crate::cache::tree_routines::ContextRoutines;
 use crate::emit::trace_writer::TraceWriter;
 use crate::linking::entry::UNKNOWN;
 
@@ -31,6 +32,12 @@ impl CountBatch {
         let all: usize = self.members.iter().map(|member| usize::from(member.instructions)).sum();
         self.members.last().is_some_and(|last| last.block + 1 == block)
             && all + instructions < usize::from(UNKNOWN)
+    }
+
+    /// The address of a count of no instructions. An exit behind a block of a batch subtracts it until the
+    /// batch's length is known. Nothing outside of batches.
+    pub(crate) fn first_count(&self, routines: Option<ContextRoutines>) -> Option<u64> {
+        routines.filter(|_| !self.members.is_empty()).map(|routines| routines.count(0))
     }
 
     /// Notes where the last block's exit holds the number of instructions to subtract.
@@ -60,7 +67,7 @@ impl TraceWriter<'_, '_> {
     /// Begins a batch: writes the addition for its first block.
     pub(crate) fn begin_count_batch(&mut self, block: u32, instructions: usize) {
         self.end_count_batch();
-        let Some(routines) = self.tree_routines() else { return };
+        let Some(routines) = self.unit().context else { return };
         let count = routines.count(instructions as u8);
         self.count_batch.site = self.emitter.write_step(0, |code| code.add_to_count(count));
         let end = self.emitter.code.here();
@@ -70,24 +77,17 @@ impl TraceWriter<'_, '_> {
 
     /// Ends a batch: fills in the numbers, as its length is known now.
     pub(crate) fn end_count_batch(&mut self) {
-        let Some(routines) = self.tree_routines() else { return };
+        let Some(routines) = self.unit().context else { return };
         let mut ahead = 0;
         for Member { block, instructions, exit } in self.count_batch.members.drain(..).rev() {
             self.space.cache.blocks.get_mut(block).ahead = ahead;
             if let Some(exit) = exit {
-                self.space.cache.units[self.unit].patch(exit, routines.count(ahead));
+                self.space.cache.units[self.emitter.unit].patch(exit, routines.count(ahead));
             }
             ahead += instructions;
         }
         if ahead != 0 {
             self.emitter.code.patch(self.count_batch.site, routines.count(ahead));
         }
-    }
-
-    /// The address of a count of no instructions. An exit behind a block of a batch subtracts it until the
-    /// batch's length is known. Nothing outside of batches.
-    pub(crate) fn first_count(&self) -> Option<u64> {
-        let routines = self.tree_routines();
-        routines.filter(|_| !self.count_batch.members.is_empty()).map(|routines| routines.count(0))
     }
 }

@@ -6,47 +6,38 @@ use treering_x86::{Assembler, Decoded};
 use crate::address_space::AddressSpace;
 use crate::areas::tree_frame::Lent;
 use crate::areas::tree_layout::{COUNT, OWN, SLOTS};
-use crate::context::Contexts;
-use crate::emit::trace_writer::TraceWriter;
+use crate::cache::emitter::Emitter;
 
-impl TraceWriter<'_, '_> {
+impl Emitter {
     /// Loads the program's own value into the register for an instruction that needs it. Returns how that was done.
-    pub(crate) fn write_lending(&mut self, one: &Decoded) -> Option<Lending> {
-        let own = self.own_place()?;
+    pub(crate) fn write_lending(&mut self, one: &Decoded, own: &Own) -> Option<Lending> {
         if clears_upper_parts(one) {
             // The parts of the value that no register holds.
-            self.emitter.write_step(0, |code| write_clearing(code, &own));
+            self.write_step(0, |code| write_clearing(code, own));
         }
         let lending = Lending::of(one)?;
-        self.emitter.write_step(0, |code| code.store_count(COUNT));
-        self.emitter.write_step(0, |code| lending.write_load(code, &own));
+        self.write_step(0, |code| code.store_count(COUNT));
+        self.write_step(0, |code| lending.write_load(code, own));
         Some(lending)
     }
 
     /// Puts the count back.
-    pub(crate) fn write_return_of_count(&mut self, lending: Lending) {
-        if let Some(own) = self.own_place() {
-            self.emitter.write_step(0, |code| lending.write_store(code, &own));
-            self.emitter.write_step(0, |code| code.load_count(COUNT));
-        }
+    pub(crate) fn write_return_of_count(&mut self, lending: &Lending, own: &Own) {
+        self.write_step(0, |code| lending.write_store(code, own));
+        self.write_step(0, |code| code.load_count(COUNT));
     }
-
-    /// Where the program's own value lies, if trees are kept.
-    fn own_place(&self) -> Option<Own> {
-        self.space.areas.has_trees().then(|| own_place(&self.space.context))
-    }
-}
-
-/// Where the program's own value of the register lies.
-fn own_place(context: &Contexts) -> Own {
-    Own { slot: OWN, wide: context.wide, rcx: SLOTS.rcx }
 }
 
 impl AddressSpace {
+    /// Where the program's own value of the register lies, if trees are kept.
+    pub(crate) fn own_place(&self) -> Option<Own> {
+        self.areas.has_trees().then_some(Own { slot: OWN, wide: self.context.wide, rcx: SLOTS.rcx })
+    }
+
     /// How much of the program's own value is in the register before the instruction at an address; none if
     /// the count is there.
     pub(crate) fn lent(&self, rip: u64) -> Option<Lent> {
-        let own = self.areas.has_trees().then(|| own_place(&self.context))?;
+        let own = self.own_place()?;
         let unit = &self.cache.units[self.cache.unit_of(rip)?];
         let stands = |at: u64, bytes: &[u8]| {
             let mut found = vec![0; bytes.len()];

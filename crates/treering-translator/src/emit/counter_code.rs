@@ -1,14 +1,16 @@
 //! The counter code of a block, which leaves the program's registers and flags as they are.
 
 use treering_x86::flags::{self, FlagSet};
-use treering_x86::registers::RegisterSet;
+use treering_x86::registers::{RegisterSet, Registers};
 use treering_x86::{Decoded, Flow, Register};
 
 use crate::cache::block::End;
 use crate::cache::emitter::Emitter;
 use crate::cache::link::MISS;
 use crate::emit::trace_writer::TraceWriter;
+use crate::program::program_code::ProgramCode;
 use crate::sys::layout::{REQUEST, SAVED_RAX, SAVED_RCX, SLOTS, TABLES, TARGET, counter_slot, return_entry};
+use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::write_call;
 
 /// Where and how a block counts. The numbers are those of the block's instructions, from 0.
@@ -27,6 +29,33 @@ pub(crate) enum CounterCode {
 }
 
 impl CounterCode {
+    /// Chooses how a block counts.
+    pub(crate) fn choose(
+        decoded: &[Decoded],
+        program: &mut ProgramCode,
+        registers: &mut Registers,
+        thread: &mut StoppedThread<'_>,
+    ) -> Self {
+        if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
+            return Self::Inc(at);
+        }
+        let after = program.live_after(&decoded[decoded.len() - 1], thread);
+        if after != FlagSet::ALL
+            && let Some(at) = flags::place_for_inc(decoded, after)
+        {
+            return Self::Inc(at);
+        }
+        if let Some((at, register)) = registers.place_with_dead(decoded) {
+            return Self::Dead(at, register);
+        }
+        let last = &decoded[decoded.len() - 1];
+        let saves = matches!(last.flow(), Flow::Return(_) | Flow::IndirectJump | Flow::IndirectCall);
+        if saves && !last.uses_gs() && !registers.used(last).has(Register::RCX) {
+            return Self::AtEnd;
+        }
+        Self::Spilled
+    }
+
     /// The instruction before which it counts, if there is one.
     pub(crate) fn place(self) -> Option<usize> {
         match self {
@@ -38,28 +67,6 @@ impl CounterCode {
 }
 
 impl TraceWriter<'_, '_> {
-    /// Chooses how a block counts.
-    pub(crate) fn plan(&mut self, decoded: &[Decoded]) -> CounterCode {
-        if let Some(at) = flags::place_for_inc(decoded, FlagSet::ALL) {
-            return CounterCode::Inc(at);
-        }
-        let after = self.space.program.live_after(&decoded[decoded.len() - 1], self.thread);
-        if after != FlagSet::ALL
-            && let Some(at) = flags::place_for_inc(decoded, after)
-        {
-            return CounterCode::Inc(at);
-        }
-        if let Some((at, register)) = self.emitter.registers.place_with_dead(decoded) {
-            return CounterCode::Dead(at, register);
-        }
-        let last = &decoded[decoded.len() - 1];
-        let saves = matches!(last.flow(), Flow::Return(_) | Flow::IndirectJump | Flow::IndirectCall);
-        if saves && !last.uses_gs() && !self.emitter.registers.used(last).has(Register::RCX) {
-            return CounterCode::AtEnd;
-        }
-        CounterCode::Spilled
-    }
-
     /// Writes the counter code.
     pub(crate) fn write_count(&mut self, block: u32, counting: CounterCode) {
         let slot = counter_slot(self.block(block).counter);
@@ -108,7 +115,7 @@ impl TraceWriter<'_, '_> {
         match i32::try_from(address) {
             Ok(short) => self.emitter.code.push_value(short),
             Err(_) => {
-                let constant = self.space.cache.units[self.unit].constant(address);
+                let constant = self.unit().constant(address);
                 self.emitter.code.push_from(constant);
             }
         }
@@ -139,12 +146,12 @@ impl TraceWriter<'_, '_> {
         if self.space.program.regions.are_watched() {
             // Any return address may be watched later.
             self.emitter.code.store_gs_value(REQUEST, MISS);
-            let request_target = self.routines().request_target;
+            let request_target = self.unit().routines.request_target;
             self.emitter.code.jump(request_target);
             return;
         }
         let looks_up = self.space.looks_up(false);
-        let (site, miss) = self.space.cache.new_site(self.unit, block, looks_up);
+        let (site, miss) = self.space.cache.new_site(self.emitter.unit, block, looks_up);
         self.space.cache.sites[site as usize].jump = self.emitter.code.jump(miss);
     }
 

@@ -6,8 +6,10 @@
 
 use treering_x86::{Decoded, Register};
 
+use crate::cache::emitter::Emitter;
 use crate::cache::link::ExitStub;
 use crate::emit::trace_writer::TraceWriter;
+use crate::model::Model;
 use crate::model::plan::{Telling, Value};
 use crate::sys::layout::{MODEL_BUFFER, MODEL_FIRST, MODEL_FULL_BYTE, MODEL_POSITION, MODEL_SECOND, REQUEST};
 
@@ -18,8 +20,8 @@ impl TraceWriter<'_, '_> {
         let end = decoded[decoded.len() - 1];
         let words = model.plan_block(block, decoded, &end);
         let exit = self.space.cache.exits.add(ExitStub::Full(block));
-        let request = self.routines().request;
-        let full = self.append_cold(40, |code| {
+        let request = self.unit().routines.request;
+        let full = self.unit().append_cold(40, |code| {
             code.load_gs(Register::RCX, MODEL_FIRST);
             code.store_gs_value(REQUEST, exit);
             code.jump(request);
@@ -41,17 +43,19 @@ impl TraceWriter<'_, '_> {
             model.set_told_from(block, told - entry);
         }
     }
+}
 
+impl Emitter {
     /// Writes the words before an instruction, or after it.
-    pub(crate) fn write_model_words(&mut self, instruction: usize, after: bool) {
-        let Some(model) = self.space.model.as_mut().map(|model| &mut model.planner) else { return };
-        let words = model.words;
+    pub(crate) fn write_model_words(&mut self, model: Option<&Model>, instruction: usize, after: bool) {
+        let Some(planner) = model.map(|model| &model.planner) else { return };
+        let words = planner.words;
         let here =
             |telling: &&Telling| usize::from(telling.instruction) == instruction && telling.after == after;
-        for telling in model.tellings.iter().filter(here) {
+        for telling in planner.tellings.iter().filter(here) {
             // The buffer position is behind the block's words already.
             let slot = MODEL_BUFFER.wrapping_sub(8 * u32::from(words - telling.word));
-            self.emitter.write_step(0, |code| {
+            self.write_step(0, |code| {
                 match telling.value {
                     Value::Register(register) if register != Register::RCX => {
                         code.store_gs(MODEL_SECOND, Register::RCX);

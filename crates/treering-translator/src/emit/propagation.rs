@@ -6,12 +6,6 @@ impl TraceWriter<'_, '_> {
     /// Has a block that is being written propagate its count to the target of its last instruction, if that is
     /// possible. With `waits`, also if the target is not translated yet. Returns whether the block propagates.
     pub(crate) fn propagate(&mut self, block: u32, target: u64, waits: bool) -> bool {
-        let propagates = self.may_propagate(block, target, waits);
-        self.block_mut(block).propagates = propagates;
-        propagates
-    }
-
-    fn may_propagate(&mut self, block: u32, target: u64, waits: bool) -> bool {
         let level = self.block(block).level;
         let callee = self.space.cache.blocks.at(target);
         let propagation = &mut self.space.counting.propagation;
@@ -33,6 +27,7 @@ impl TraceWriter<'_, '_> {
             let wanted = propagation.levels.entry(target).or_default();
             *wanted = (level + 1).max(*wanted);
         }
+        self.block_mut(block).propagates = true;
         true
     }
 }

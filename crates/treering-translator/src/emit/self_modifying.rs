@@ -20,13 +20,13 @@ impl TraceWriter<'_, '_> {
         if !self.space.program.regions.is_any_restless(address, bytes.len()) {
             return;
         }
-        let changed = self.space.cache.changed_stub(block, self.unit);
+        let changed = self.space.cache.changed_stub(block, self.emitter.unit);
         self.emitter.write_step(0, |code| compare(address, bytes, changed, code));
     }
 
     /// Writes, in place of a block, a read of the block's address and then a request for the code.
     pub(crate) fn write_touch(&mut self, block: u32) {
-        let changed = self.space.cache.changed_stub(block, self.unit);
+        let changed = self.space.cache.changed_stub(block, self.emitter.unit);
         let address = self.block(block).address;
         self.emitter.write_step(0, |code| {
             code.store_gs(SAVED_RCX, Register::RCX);

@@ -93,8 +93,9 @@ impl TraceWriter<'_, '_> {
         let mut site = 0;
         let held = self.held;
         let room = room(exit.flags_are_dead, held, self.space.areas.has_trees());
-        let (counts, mut taken_back) = (self.first_count(), None);
-        let stub = self.append_cold(room, |code| {
+        let routines = self.unit().context;
+        let (counts, mut taken_back) = (self.count_batch.first_count(routines), None);
+        let stub = self.unit().append_cold(room, |code| {
             if held {
                 code.release(&CONTEXT_SLOTS);
             }
@@ -103,7 +104,7 @@ impl TraceWriter<'_, '_> {
             site = code.jump(other);
         });
         self.count_batch.note_exit(taken_back);
-        self.note_jump(site, other, EntryKind::default());
+        self.emitter.note_jump(site, other, EntryKind::default());
         self.emitter.code.branch(condition, stub);
         self.emitter.work.push(other);
         Continuation::Through(follows)

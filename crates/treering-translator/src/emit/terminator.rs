@@ -3,7 +3,6 @@
 use treering_x86::{Decoded, Flow, Refusal, Register, rewrite};
 
 use crate::address_space::AddressSpace;
-use crate::cache::batch::Jump;
 use crate::cache::block::End;
 use crate::cache::indirect::LONGEST_CHAIN;
 use crate::cache::link::{EntryKind, ExitStub};
@@ -22,7 +21,7 @@ impl TraceWriter<'_, '_> {
     /// Writes a jump to a request at which the tracer ends the program because of the instruction.
     pub(crate) fn write_refusal(&mut self, address: u64, refusal: Refusal) {
         let exit = self.space.cache.exits.add(ExitStub::Refused(address, refusal));
-        let request = self.routines().request;
+        let request = self.unit().routines.request;
         self.emitter.code.store_gs_value(REQUEST, exit);
         self.emitter.code.jump(request);
     }
@@ -32,7 +31,7 @@ impl TraceWriter<'_, '_> {
         let block = self.block(block);
         let (propagates, holds) = (block.propagates, block.holds);
         let entry_kind = EntryKind { propagates, calls: self.space.areas.has_trees(), holds };
-        self.write_jump_of(target, entry_kind);
+        self.emitter.write_jump(target, entry_kind);
     }
 
     /// Writes a block that jumps to itself: it counts in a register that it does not use, which is saved
@@ -106,7 +105,7 @@ impl TraceWriter<'_, '_> {
                 (End::Branch, target, self.write_conditional((condition, target), last.next()))
             }
             Flow::CountedBranch(target) => {
-                self.write_counted_branch(last, bytes, target);
+                self.emitter.write_counted_branch(last, bytes, target);
                 self.emitter.work.push(target);
                 (End::Branch, target, Continuation::Through(last.next()))
             }
@@ -146,7 +145,7 @@ impl TraceWriter<'_, '_> {
         if let Some(exit) = self.side_exit {
             return self.write_side_exit(exit, (condition, target), next);
         }
-        self.write_branch(condition, target);
+        self.emitter.write_branch(condition, target);
         self.emitter.work.push(target);
         Continuation::Through(next)
     }
@@ -182,7 +181,7 @@ impl TraceWriter<'_, '_> {
             }
         }
         let looks_up = self.space.looks_up(calls);
-        let (site, miss) = self.space.cache.new_site(self.unit, block, looks_up);
+        let (site, miss) = self.space.cache.new_site(self.emitter.unit, block, looks_up);
         if let (Some(_), Some(contexts)) = (last.relative_operand(), self.contexts()) {
             contexts.linkage.insert(site);
         }
@@ -192,7 +191,11 @@ impl TraceWriter<'_, '_> {
             let AddressSpace { context, program, .. } = &mut *self.space;
             presumed.retain(|&target| context.may_presume_jump(from, target, program));
         }
-        let first = self.is_in_line(calls, &presumed).then(|| presumed.remove(0));
+        // A transfer with many targets mostly goes to another one than its first, which a table finds sooner. With
+        // trees, the kind of a jump depends on more than its target.
+        let is_in_line = (1..=LONGEST_CHAIN as usize).contains(&presumed.len())
+            && (calls || !self.space.areas.has_trees());
+        let first = is_in_line.then(|| presumed.remove(0));
         let place = first.unwrap_or(0);
         self.space.cache.sites[site as usize].jump = match first {
             Some(target) => self.write_first_target(site, target, miss),
@@ -208,13 +211,6 @@ impl TraceWriter<'_, '_> {
             true => (End::IndirectCall, place, Continuation::Return(last.next())),
             false => (End::IndirectJump, place, Continuation::None),
         }
-    }
-
-    /// Whether the check for a transfer's first target of the last run is inlined. A transfer with many
-    /// targets mostly goes to another one, which a table finds sooner. With trees, the kind of a jump depends
-    /// on more than its target.
-    fn is_in_line(&self, calls: bool, hinted: &[u64]) -> bool {
-        (1..=LONGEST_CHAIN as usize).contains(&hinted.len()) && (calls || !self.space.areas.has_trees())
     }
 
     /// Writes the inline check of a target behind the transfer, which saves a jump. Returns where its jump
@@ -238,7 +234,7 @@ impl TraceWriter<'_, '_> {
 
     /// Lays out the target of a jump next, or jumps to it.
     fn follow_jump(&mut self, block: u32, target: u64, last: &Decoded) -> Continuation {
-        if let Some(stub) = self.space.jump_stub(self.unit, target) {
+        if let Some(stub) = self.space.jump_stub(self.emitter.unit, target) {
             self.emitter.code.jump(stub);
             self.side_exit = None;
             self.emitter.work.push(target);
@@ -249,40 +245,8 @@ impl TraceWriter<'_, '_> {
             return Continuation::Through(target);
         }
         let propagates = self.propagate(block, target, false);
-        self.write_jump_of(target, EntryKind { propagates, ..EntryKind::default() });
+        self.emitter.write_jump(target, EntryKind { propagates, ..EntryKind::default() });
         self.emitter.work.push(target);
         Continuation::None
-    }
-
-    /// Writes a jump to an address of the program; its displacement is filled in when the batch is published.
-    pub(crate) fn write_jump(&mut self, target: u64) {
-        self.write_jump_of(target, EntryKind::default());
-    }
-
-    fn write_jump_of(&mut self, target: u64, entry_kind: EntryKind) {
-        let site = self.emitter.code.jump(target);
-        self.note_jump(site, target, entry_kind);
-    }
-
-    fn write_branch(&mut self, condition: u8, target: u64) {
-        let site = self.emitter.code.branch(condition, target);
-        self.note_jump(site, target, EntryKind::default());
-    }
-
-    /// Notes that the displacement at `site` is to be filled in.
-    pub(crate) fn note_jump(&mut self, site: u64, target: u64, entry_kind: EntryKind) {
-        self.emitter.batch.jumps.push(Jump { unit: self.unit, site, target, entry_kind });
-    }
-
-    /// Writes `jrcxz` or `loop`, which reach only 127 bytes: they jump to a short jump behind them, and that
-    /// over a long one.
-    fn write_counted_branch(&mut self, last: &Decoded, bytes: &[u8], target: u64) {
-        let code = &mut self.emitter.code;
-        code.put(&bytes[..last.len() - 1]);
-        // Over the short jump, to the long one.
-        code.put(&[2, 0xeb, 0]);
-        let from = code.bytes().len();
-        self.write_jump(target);
-        self.emitter.code.set_distance(from);
     }
 }

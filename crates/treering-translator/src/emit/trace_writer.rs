@@ -2,15 +2,15 @@
 
 use std::io;
 
-use treering_x86::{Assembler, Refusal, decode};
+use treering_x86::{Refusal, decode};
 
 use crate::address_space::AddressSpace;
 use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
 use crate::cache::batch::Written;
 use crate::cache::block::{Block, End};
 use crate::cache::emitter::Emitter;
-use crate::cache::tree_routines::ContextRoutines;
-use crate::cache::unit::Routines;
+use crate::cache::link::EntryKind;
+use crate::cache::unit::Unit;
 use crate::emit::count_batch::CountBatch;
 use crate::emit::self_modifying::LONGEST_COMPARED;
 use crate::emit::side_exit::SideExit;
@@ -39,8 +39,6 @@ pub(crate) struct TraceWriter<'a, 't> {
     pub(crate) space: &'a mut AddressSpace,
     pub(crate) thread: &'a mut StoppedThread<'t>,
     pub(crate) emitter: &'a mut Emitter,
-    /// The unit that it is written to.
-    pub(crate) unit: usize,
     /// The number of its first block.
     first: usize,
     /// Once there are this many blocks, no other is begun.
@@ -67,9 +65,10 @@ impl<'a, 't> TraceWriter<'a, 't> {
     ) -> io::Result<Self> {
         let unit = space.cache.unit_near(address, space.areas.has_trees(), thread)?;
         let first = space.cache.blocks.len();
+        emitter.unit = unit;
         emitter.code.restart(space.cache.units[unit].here());
         let count_batch = CountBatch::default();
-        Ok(Self { space, thread, emitter, unit, first, most, side_exit: None, held: false, count_batch })
+        Ok(Self { space, thread, emitter, first, most, side_exit: None, held: false, count_batch })
     }
 
     /// Writes the trace.
@@ -77,7 +76,9 @@ impl<'a, 't> TraceWriter<'a, 't> {
     /// # Errors
     /// There is no counter left.
     pub(crate) fn write(mut self, address: u64) -> io::Result<()> {
-        self.begin_line();
+        if !self.space.areas.has_trees() {
+            self.emitter.begin_line();
+        }
         self.held = self.write_entering(address);
         let mut continuation = Continuation::Through(address);
         while let Continuation::Through(at) | Continuation::Return(at) = continuation {
@@ -94,7 +95,7 @@ impl<'a, 't> TraceWriter<'a, 't> {
             continuation = next.unwrap_or(Continuation::None);
         }
         self.end_count_batch();
-        self.space.cache.units[self.unit].append(self.emitter.code.bytes());
+        self.space.cache.units[self.emitter.unit].append(self.emitter.code.bytes());
         Ok(())
     }
 
@@ -106,19 +107,9 @@ impl<'a, 't> TraceWriter<'a, 't> {
         self.space.cache.blocks.get_mut(block)
     }
 
-    /// The routines of the trace's unit.
-    pub(crate) fn routines(&self) -> Routines {
-        self.space.cache.units[self.unit].routines
-    }
-
-    /// The routines of the trace's unit for trees, if these are kept.
-    pub(crate) fn tree_routines(&self) -> Option<ContextRoutines> {
-        self.space.cache.units[self.unit].context
-    }
-
-    /// Adds a stub to the trace's unit, of `most` bytes at most.
-    pub(crate) fn append_cold(&mut self, most: u64, write: impl FnOnce(&mut Assembler)) -> u64 {
-        self.space.cache.units[self.unit].append_cold(most, write)
+    /// The unit that the trace is written to.
+    pub(crate) fn unit(&mut self) -> &mut Unit {
+        &mut self.space.cache.units[self.emitter.unit]
     }
 
     /// Whether the trace ends before an address.
@@ -137,7 +128,7 @@ impl<'a, 't> TraceWriter<'a, 't> {
         self.release();
         // The return check is made at the first return to the address.
         if !returned_to {
-            self.write_jump(at);
+            self.emitter.write_jump(at, EntryKind::default());
         }
     }
 

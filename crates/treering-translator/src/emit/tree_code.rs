@@ -17,7 +17,7 @@ impl TraceWriter<'_, '_> {
     /// frames end that were entered below the remaining stack: a function may have moved its return address
     /// down and then made a tail call to one with more arguments.
     pub(crate) fn write_leave(&mut self, block: u32, bytes: u16) {
-        let Some(routines) = self.tree_routines() else { return };
+        let Some(routines) = self.unit().context else { return };
         let holds = self.block(block).holds;
         let code = &mut self.emitter.code;
         if !holds {
@@ -30,7 +30,7 @@ impl TraceWriter<'_, '_> {
         }
         let mut otherwise = 0;
         let room = if bytes == 0 { 48 } else { 64 };
-        self.append_cold(room, |code| {
+        self.unit().append_cold(room, |code| {
             let go_on = code.here();
             if bytes != 0 {
                 code.add(Register::RSP, -i32::from(bytes));
@@ -80,10 +80,10 @@ impl TraceWriter<'_, '_> {
         if !self.space.context.called.contains(&address) {
             return false;
         }
-        let Some(callee) = self.space.callee(self.unit, address) else { return false };
+        let Some(callee) = self.space.callee(self.emitter.unit, address) else { return false };
         let stub = self.emitter.code.here();
         let look_up = self.emitter.code.enter_node(&SLOTS, &callee);
-        let place = self.append_cold(LOOK_UP_ROOM, |code| code.look_up(&SLOTS, &callee, &look_up));
+        let place = self.unit().append_cold(LOOK_UP_ROOM, |code| code.look_up(&SLOTS, &callee, &look_up));
         self.emitter.code.patch(look_up.site, place);
         let wanted = self.space.counting.propagation.wanted_level(address);
         let propagates = wanted.is_some() && self.space.program.is_steady(address);
