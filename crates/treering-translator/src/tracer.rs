@@ -18,6 +18,7 @@ pub(crate) mod rseq;
 pub(crate) mod selection;
 pub(crate) mod signal;
 pub(crate) mod signal_throttle;
+mod starved_thread;
 pub(crate) mod syscall;
 pub(crate) mod thread;
 pub(crate) mod waiting_call;

@@ -32,21 +32,21 @@ pub(crate) fn expect_no_stop_signals() {
 }
 
 thread_local! {
-    /// Threads that ended while the tracer waited for something else.
-    static ENDS: RefCell<Vec<(i32, Stop)>> = const { RefCell::new(Vec::new()) };
+    /// Stops that came while the tracer waited for something else.
+    static STOPS: RefCell<Vec<(i32, Stop)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Reports the end of a thread again to the next wait for any thread: the kernel reports it only once.
-pub(crate) fn tell_again(tid: i32, end: Stop) {
-    ENDS.with_borrow_mut(|ends| ends.push((tid, end)));
+/// Reports the stop or the end of a thread again to the next wait for any thread: the kernel reports it only once.
+pub(crate) fn tell_again(tid: i32, stop: Stop) {
+    STOPS.with_borrow_mut(|stops| stops.push((tid, stop)));
 }
 
 /// Waits for a thread that the calling thread traces: a certain one, or any if `tid` is −1.
 ///
 /// Nothing if no thread is left. `EINTR` is returned only when it waits for any.
 pub(crate) fn wait(tid: i32) -> io::Result<Option<(i32, Stop)>> {
-    if let Some(end) = ENDS.with_borrow_mut(|ends| if tid == -1 { ends.pop() } else { None }) {
-        return Ok(Some(end));
+    if let Some(stop) = STOPS.with_borrow_mut(|stops| if tid == -1 { stops.pop() } else { None }) {
+        return Ok(Some(stop));
     }
     let mut status = 0;
     loop {

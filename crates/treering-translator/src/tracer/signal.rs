@@ -165,7 +165,7 @@ impl Tracer {
     /// Delivers a signal, or delays it.
     fn admit(&mut self, tid: i32, signal: i32, admission: Admission) -> io::Result<()> {
         match admission {
-            Admission::Merged => return sys::resume(tid, 0),
+            Admission::Merged => return self.resume_merged(tid, signal),
             Admission::At(due) => {
                 let pid = self.process_of(tid);
                 if self.delayed_signals.send((pid, tid, signal, due)) {

@@ -24,6 +24,8 @@ pub(crate) struct SignalThrottle {
     begun: Option<Instant>,
     until: Option<Instant>,
     waiting: Vec<Waiting>,
+    /// How many signals were merged since a handler began.
+    merged: u32,
 }
 
 #[derive(Debug)]
@@ -49,6 +51,7 @@ impl SignalThrottle {
     /// The tracer begins to deliver a signal.
     pub(crate) fn begin(&mut self) {
         self.begun = Some(Instant::now());
+        self.merged = 0;
     }
 
     /// The signal's handler begins, and may never return.
@@ -96,6 +99,15 @@ impl SignalThrottle {
             }
             (None, None) => Admission::Now,
         }
+    }
+
+    /// A signal was merged. If signals may stop the thread so often that it executes nothing: the time up to which it is to
+    /// run without them.
+    pub(crate) fn starved_until(&mut self) -> Option<Instant> {
+        /// A handler takes four stops, and the thread is to run for that long.
+        const FEW: u32 = 2;
+        self.merged += 1;
+        self.until.filter(|&until| self.merged >= FEW && Instant::now() < until)
     }
 
     /// Takes over the signals that wait for a thread that has ended. Returns them, with the times at which
@@ -185,6 +197,15 @@ mod tests {
         assert!((95.0..=101.0).contains(&wait), "{wait}");
         assert!(matches!(rest.admit(timer(libc::SIGALRM), PID), Admission::Merged));
         assert!(matches!(rest.admit(timer(libc::SIGPROF), PID), Admission::At(_)));
+    }
+
+    #[test]
+    fn a_thread_that_merged_signals_stop_again_and_again_runs_without_them() {
+        let mut rest = resting();
+        assert_eq!(rest.starved_until(), None);
+        assert_eq!(rest.starved_until(), rest.until);
+        rest.begin();
+        assert_eq!(rest.starved_until(), None);
     }
 
     #[test]

@@ -121,6 +121,16 @@ fn signals_on_the_way_to_a_target() {
     }
 }
 
+/// The thread executed nothing any more: when one signal had been merged with another, the next was there.
+#[test]
+fn signals_that_come_faster_than_they_can_be_handled() {
+    let program = OTHER_TARGETS.build().unwrap();
+    let alone = of_function(&executions(&counted(&program, &["300000", "0", "1"])), &program, "walk");
+    let counts = counted(&program, &["300000", "0", "1", "20"]);
+    assert_eq!(counts.ended, Ended::Exited(0));
+    assert_eq!(of_function(&executions(&counts), &program, "walk"), alone);
+}
+
 #[test]
 fn code_that_is_written_anew() {
     check(&REWRITTEN.build().unwrap(), &[]);
