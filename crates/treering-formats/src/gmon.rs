@@ -20,6 +20,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bsd;
 mod error;
 mod profile;
 mod program;
@@ -38,14 +39,17 @@ pub use read::{read, read_of_width};
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("gmon.out, which programs compiled with -pg write"),
     export: Some("For GNU gprof, with the program that was profiled"),
-    begins: |start| start.starts_with(MAGIC) && start.len() > 4 && start[4] <= 1,
-    // The format has no field for the writing program.
-    says_ours: |_| true,
+    begins: |start| {
+        let of_c_library = start.starts_with(MAGIC) && start.len() > 4 && start[4] <= 1;
+        of_c_library || bsd::layout(start).is_some()
+    },
+    // The format has no field for the writing program. That of BSD is not written.
+    says_ours: |start| start.starts_with(MAGIC),
     writing: Writing::Apart { one_metric: true },
     ..Description::read_only("gmon", "gmon.out", |bytes, budget| Ok(read_within(bytes, budget)?))
 };
 
-/// What files begin with.
+/// What files of the C library begin with.
 pub(crate) const MAGIC: &[u8] = b"gmon";
 
 /// The version that GNU's C library writes.
@@ -175,6 +179,12 @@ impl Gmon {
             *bin = bin.saturating_add(*more);
         }
         Ok(())
+    }
+
+    /// Keeps the lower 32 bits of the counts of arcs, as C's `long` has them on Windows: a 64-bit program leaves in the
+    /// upper ones what was in memory.
+    pub fn keep_short_counts(&mut self) {
+        self.arcs.iter_mut().for_each(|arc| arc.calls &= u64::from(u32::MAX));
     }
 
     /// Addresses of which the file says something: those with samples, ends of arcs, blocks.

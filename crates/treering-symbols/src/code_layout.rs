@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 
-use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _, SectionFlags, elf};
+use object::{Architecture, BinaryFormat, Object as _, ObjectSection as _, ObjectSymbol as _};
 use treering_proc::build_id;
 use treering_profile::Piece;
 
 use crate::debug_file::{Finder, miniature};
 use crate::object_file::{Object, Storage, has_section};
 use crate::pieces::owners;
-use crate::symbol_table::SymbolTable;
+use crate::symbol_table::{SymbolTable, is_code};
 use crate::{Options, Problem};
 
 /// Where the functions of a program lie, and what it asks of the C library.
@@ -32,6 +32,8 @@ pub struct CodeLayout {
     pub wide: bool,
     /// Whether its most significant bytes come first.
     pub big_endian: bool,
+    /// Whether it is a program for Windows.
+    pub is_windows: bool,
     /// Whether it loads shared libraries.
     pub is_dynamic: bool,
     /// Whether it reports its calls, as compilers make programs do with `-pg`.
@@ -114,7 +116,9 @@ impl CodeLayout {
 }
 
 /// The function that a program calls at the start of each function that was compiled with `-pg`.
-const REPORTERS: [&str; 5] = ["mcount", "_mcount", "__fentry__", "__mcount", ".mcount"];
+///
+/// Names of C have one underscore more on 32-bit Windows.
+const REPORTERS: [&str; 6] = ["mcount", "_mcount", "__fentry__", "__mcount", ".mcount", "___fentry__"];
 
 /// The functions that make threads, by how their names begin.
 const THREADS: [&str; 6] = [
@@ -159,7 +163,8 @@ pub fn code_layout(path: &Path, options: &Options<'_>) -> Result<CodeLayout, Pro
         build_id: build_id(&object).unwrap_or_default().to_vec(),
         wide: object.is_64(),
         big_endian: !object.is_little_endian(),
-        is_dynamic: object.dynamic_symbols().next().is_some(),
+        is_windows: object.format() == BinaryFormat::Pe,
+        is_dynamic: object.dynamic_symbols().next().is_some() || is_windows_with_imports(&object),
         code,
         ..CodeLayout::default()
     };
@@ -173,6 +178,10 @@ pub fn code_layout(path: &Path, options: &Options<'_>) -> Result<CodeLayout, Pro
     Ok(layout)
 }
 
+fn is_windows_with_imports(object: &Object<'_>) -> bool {
+    object.format() == BinaryFormat::Pe && object.imports().is_ok_and(|mut imports| imports.next().is_some())
+}
+
 /// Those of these stated addresses in a program that follow a call instruction, as return addresses do; nothing
 /// for processors whose instructions are not known here.
 ///
@@ -184,9 +193,7 @@ pub fn follow_calls(path: &Path, addresses: &[u64]) -> Result<Option<Vec<bool>>,
     if !matches!(object.architecture(), Architecture::X86_64 | Architecture::I386) {
         return Ok(None);
     }
-    let is_code =
-        |flags| matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_EXECINSTR));
-    let sections: Vec<_> = object.sections().filter(|section| is_code(section.flags())).collect();
+    let sections: Vec<_> = object.sections().filter(is_code).collect();
     let follows = |&address: &u64| {
         // `call rel32` has five bytes, `call [rip + rel32]` six.
         let Some(first) = address.checked_sub(6) else { return false };
@@ -199,9 +206,7 @@ pub fn follow_calls(path: &Path, addresses: &[u64]) -> Result<Option<Vec<bool>>,
 fn code_sections(object: &Object<'_>) -> Vec<Range<u64>> {
     let mut code: Vec<_> = object
         .sections()
-        .filter(|section| {
-            matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_EXECINSTR))
-        })
+        .filter(is_code)
         .map(|section| section.address()..section.address().saturating_add(section.size()))
         .collect();
     code.sort_unstable_by_key(|section| section.start);

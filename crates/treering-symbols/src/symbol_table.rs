@@ -2,8 +2,8 @@
 
 use object::read::elf::{ElfFile, FileHeader, Sym as _};
 use object::{
-    Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _, SectionFlags, SectionIndex,
-    SymbolIndex, elf,
+    Architecture, BinaryFormat, Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _,
+    Section, SectionFlags, SectionIndex, SectionKind, SymbolIndex, SymbolKind, elf,
 };
 
 use crate::contents::Contents;
@@ -30,7 +30,7 @@ struct Symbol {
     /// 0 for labels, which reach up to the next symbol of their section.
     size: u64,
     section: Option<SectionIndex>,
-    /// How well known the name is: 0 global, 1 weak, 2 local.
+    /// How well known the name is: 0 global, 1 weak, 2 local, 3 of no type.
     obscurity: u8,
     object: u8,
     dynamic: bool,
@@ -70,6 +70,7 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
             match object {
                 object::File::Elf32(file) => found.add(file, &sections, at as u8),
                 object::File::Elf64(file) => found.add(file, &sections, at as u8),
+                object::File::Pe32(_) | object::File::Pe64(_) => found.add_coff(object, &sections, at as u8),
                 _ => {}
             }
         }
@@ -131,6 +132,9 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
         let table = if symbol.dynamic { object.dynamic_symbol_table() } else { object.symbol_table() };
         let symbol = table?.symbol_by_index(symbol.index).ok()?;
         let name = String::from_utf8_lossy(symbol.name_bytes().ok()?).into_owned();
+        // Compilers for 32-bit Windows put an underscore before the names of C.
+        let decorated = object.format() == BinaryFormat::Pe && object.architecture() == Architecture::I386;
+        let name = if decorated { name.strip_prefix('_').unwrap_or(&name).to_owned() } else { name };
         (!name.is_empty()).then_some(name)
     }
 }
@@ -188,6 +192,25 @@ impl Found {
         }
     }
 
+    /// Adds the functions of a file of Windows, whose symbols have no sizes.
+    fn add_coff(&mut self, file: &Object<'_>, code: &[bool], object: u8) {
+        for symbol in file.symbols() {
+            let section = symbol.section_index();
+            // Symbols of the linker and of assembly have no type.
+            let typed = symbol.kind() == SymbolKind::Text;
+            let is_function = typed || symbol.kind() == SymbolKind::Data && symbol.is_global();
+            if is_function && section.is_some_and(|at| code.get(at.0) == Some(&true)) {
+                let (start, index) = (symbol.address(), symbol.index());
+                let obscurity = match (typed, symbol.is_global()) {
+                    (true, true) => 0,
+                    (true, false) => 2,
+                    (false, _) => 3,
+                };
+                self.place(Symbol { start, size: 0, section, obscurity, object, dynamic: false, index });
+            }
+        }
+    }
+
     fn place(&mut self, symbol: Symbol) {
         self.count += 1;
         let Some(wanted) = &self.wanted else { return self.symbols.push(symbol) };
@@ -202,17 +225,24 @@ impl Found {
     }
 }
 
-/// The sections that are code, by their flags: in a file of debug information only, code has no contents and
-/// thus another type.
+/// The sections that are code.
 fn code_sections(object: &Object<'_>) -> Vec<bool> {
     let mut code = Vec::new();
     for section in object.sections() {
-        let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let at = section.index().0;
         code.resize(code.len().max(at + 1), false);
-        code[at] = sh_flags.contains(elf::SHF_EXECINSTR);
+        code[at] = is_code(&section);
     }
     code
+}
+
+/// Whether a section is code, by its flags: in a file of debug information only, code has no contents and thus another
+/// type.
+pub(crate) fn is_code<'a>(section: &Section<'a, '_, &'a Contents>) -> bool {
+    match section.flags() {
+        SectionFlags::Elf { sh_flags, .. } => sh_flags.contains(elf::SHF_EXECINSTR),
+        _ => section.kind() == SectionKind::Text,
+    }
 }
 
 #[cfg(test)]

@@ -106,7 +106,10 @@ fn join(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Result
             found
         }
     };
-    let (gmon, report) = read_of_width(bytes, layout.wide).map_err(damaged)?;
+    let (mut gmon, report) = read_of_width(bytes, layout.wide).map_err(damaged)?;
+    if layout.is_windows {
+        gmon.keep_short_counts();
+    }
     warnings.extend(misfit(name, &program, &gmon, &layout).map_err(Refused::Program)?);
     warnings.extend(is_newer(&program, path));
     Ok(Joined { gmon, report, program, layout, warnings })
@@ -219,7 +222,7 @@ fn find(path: &Path, name: &str, bytes: &[u8]) -> Result<(PathBuf, CodeLayout), 
         misfit(name, program, &gmon, &layout).ok().map(|_| (program.to_owned(), layout))
     };
     for place in [folder, Path::new(".")] {
-        if let Some(found) = fitting(&place.join("a.out")) {
+        if let Some(found) = ["a.out", "a.exe"].iter().find_map(|name| fitting(&place.join(name))) {
             return Ok(found);
         }
     }
@@ -242,8 +245,11 @@ fn find(path: &Path, name: &str, bytes: &[u8]) -> Result<(PathBuf, CodeLayout), 
 }
 
 fn is_program(path: &Path) -> bool {
-    let executable = |data: Metadata| data.is_file() && data.permissions().mode() & 0o111 != 0;
+    let executable = |data: &Metadata| data.is_file() && data.permissions().mode() & 0o111 != 0;
     let mut magic = [0; 4];
-    std::fs::metadata(path).is_ok_and(executable)
-        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok() && &magic == b"\x7fELF")
+    let is_windows = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("exe"));
+    // Programs for Windows are not executable here.
+    std::fs::metadata(path).is_ok_and(|data| executable(&data) || is_windows && data.is_file())
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok())
+        && (&magic == b"\x7fELF" || magic.starts_with(b"MZ"))
 }

@@ -38,6 +38,13 @@ pub enum Problem {
         /// The address behind it.
         high: u64,
     },
+    /// The bins of the histogram have so many bits; only bins of 16 bits are read.
+    WideBins(u32),
+    /// Its addresses are not as wide as those of the program.
+    Width {
+        /// Whether its addresses have 64 bits, or else 32.
+        wide: bool,
+    },
     /// A histogram took no samples in a second.
     NoRate,
     /// A histogram shares addresses with another one and is not of the same.
@@ -75,6 +82,7 @@ impl AtByte for Problem {
             Self::Version(version) => {
                 write!(f, "it is a gmon.out file of version {version}; only version 1 is known")
             }
+            Self::WideBins(_) | Self::Width { .. } => write!(f, "the file {self}"),
             Self::CutShort { record, needed, left } => {
                 write!(
                     f,
@@ -101,6 +109,13 @@ impl fmt::Display for Problem {
             Self::UnknownRecord(tag) => write!(f, "is of the kind {tag}, which is not known"),
             Self::BadRange { low, high } => {
                 write!(f, "is a histogram from {low:#x} to {high:#x}, which is no code")
+            }
+            Self::WideBins(bits) => {
+                write!(f, "has bins of {bits} bits, as kernels write them; only bins of 16 bits are read")
+            }
+            Self::Width { wide } => {
+                let (own, other) = if *wide { (64, 32) } else { (32, 64) };
+                write!(f, "has addresses of {own} bits, and its program has addresses of {other} bits")
             }
             Self::NoRate => f.write_str("is a histogram with 0 samples a second"),
             Self::Overlap { low, high } => write!(

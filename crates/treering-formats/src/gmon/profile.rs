@@ -37,6 +37,13 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
          was not looked at"
             .to_owned(),
     );
+    if gmon.arcs.iter().any(|arc| arc.calls > u32::MAX.into()) {
+        report.notes.push(
+            "arcs have more than 2^32 calls: if a 64-bit program for Windows wrote the file, only their lower 32 bits are \
+             counts"
+                .to_owned(),
+        );
+    }
     let failed = |problem| ReadError { offset: bytes.len() as u64, problem };
     budget.numbers(gmon.addresses().count(), 16).map_err(|_| failed(Problem::TooLarge))?;
     let profile = gmon.profile(&Program { functions, ..Program::default() }).map_err(failed)?;

@@ -2,7 +2,7 @@
 
 use super::{
     ARC, ArcCount, BLOCKS, BlockCount, Gmon, HEADER, HISTOGRAM, Histogram, Layout, MAGIC, Problem, ReadError,
-    VERSION,
+    VERSION, bsd,
 };
 use crate::ReadReport;
 use crate::budget::Budget;
@@ -10,16 +10,16 @@ use crate::gzip::unzip;
 
 /// Reads a `gmon.out`, or a sum of several as `gprof -s` writes it.
 ///
-/// Histograms of the same addresses are added up. The file does not say how wide its addresses are:
+/// Histograms of the same addresses are added up. A file of the C library does not say how wide its addresses are:
 /// both widths are tried, and records that fit the file to its end tell. It may be compressed with gzip.
 ///
 /// # Errors
 /// The first record that cannot be used, with its position. If neither width fits, the error of the one that fits
 /// longer.
 pub fn read(bytes: &[u8]) -> Result<(Gmon, ReadReport), ReadError> {
-    let wide = read_of_width(bytes, true);
-    match wide {
+    match read_of_width(bytes, true) {
         Ok(read) => Ok(read),
+        Err(error) if matches!(error.problem, Problem::Width { .. }) => read_of_width(bytes, false),
         Err(of_wide) => read_of_width(bytes, false)
             .map_err(|of_narrow| if of_narrow.offset > of_wide.offset { of_narrow } else { of_wide }),
     }
@@ -32,12 +32,23 @@ pub fn read(bytes: &[u8]) -> Result<(Gmon, ReadReport), ReadError> {
 pub fn read_of_width(bytes: &[u8], wide: bool) -> Result<(Gmon, ReadReport), ReadError> {
     let unzipped = |error| ReadError { offset: 0, problem: Problem::Gzip(error) };
     let bytes = &*unzip(bytes).map_err(unzipped)?;
-    let layout = Layout { wide, big_endian: big_endian(bytes)? };
-    let mut reader = Reader { bytes, at: HEADER, layout, budget: Budget::new(bytes.len()) };
+    let of_bsd = bsd::layout(bytes);
+    let layout = match of_bsd {
+        Some(layout) if layout.wide != wide => {
+            return Err(ReadError { offset: 0, problem: Problem::Width { wide: layout.wide } });
+        }
+        Some(layout) => layout,
+        None => Layout { wide, big_endian: big_endian(bytes)? },
+    };
+    let mut reader = Reader::new(bytes, if of_bsd.is_some() { 0 } else { HEADER }, layout);
     let mut gmon = Gmon::new(layout);
+    if of_bsd.is_some() {
+        bsd::read(&mut reader, &mut gmon).map_err(|problem| ReadError { offset: 0, problem })?;
+    }
     while reader.at < bytes.len() {
         let offset = reader.at as u64;
-        reader.record(&mut gmon).map_err(|problem| ReadError { offset, problem })?;
+        let read = if of_bsd.is_some() { reader.bsd_arc(&mut gmon) } else { reader.record(&mut gmon) };
+        read.map_err(|problem| ReadError { offset, problem })?;
     }
     let report = ReadReport { notes: notes(&gmon), ..ReadReport::default() };
     Ok((gmon, report))
@@ -61,6 +72,8 @@ fn big_endian(bytes: &[u8]) -> Result<bool, ReadError> {
     }
 }
 
+const HISTOGRAM_RECORD: &str = "a histogram";
+
 /// A counter of 16 bits that is so full may have been full before.
 const NEARLY_FULL: u64 = 1 << 15;
 
@@ -75,14 +88,18 @@ fn notes(gmon: &Gmon) -> Vec<String> {
     full.into_iter().collect()
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    layout: Layout,
+    pub(super) layout: Layout,
     budget: Budget,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8], at: usize, layout: Layout) -> Self {
+        Self { bytes, at, layout, budget: Budget::new(bytes.len()) }
+    }
+
     fn record(&mut self, gmon: &mut Gmon) -> Result<(), Problem> {
         let tag = self.bytes[self.at];
         self.at += 1;
@@ -93,19 +110,28 @@ impl Reader<'_> {
             }
             ARC => {
                 self.need("an arc record", 2 * self.layout.address() as u64 + 4)?;
-                self.budget.bytes(size_of::<ArcCount>() as u64).map_err(|_| Problem::TooLarge)?;
                 let (from, callee) = (self.address(), self.address());
-                gmon.arcs.push(ArcCount { from, callee, calls: self.number(4) });
-                Ok(())
+                let calls = self.number(4);
+                self.add_arc(gmon, ArcCount { from, callee, calls })
             }
             BLOCKS => self.blocks(gmon),
             other => Err(Problem::UnknownRecord(other)),
         }
     }
 
+    fn bsd_arc(&mut self, gmon: &mut Gmon) -> Result<(), Problem> {
+        let arc = bsd::arc(self)?;
+        self.add_arc(gmon, arc)
+    }
+
+    fn add_arc(&mut self, gmon: &mut Gmon, arc: ArcCount) -> Result<(), Problem> {
+        self.budget.bytes(size_of::<ArcCount>() as u64).map_err(|_| Problem::TooLarge)?;
+        gmon.arcs.push(arc);
+        Ok(())
+    }
+
     fn histogram(&mut self) -> Result<Histogram, Problem> {
-        const RECORD: &str = "a histogram";
-        self.need(RECORD, 2 * self.layout.address() as u64 + 24)?;
+        self.need(HISTOGRAM_RECORD, 2 * self.layout.address() as u64 + 24)?;
         let (low, high) = (self.address(), self.address());
         let (bins, rate) = (self.number(4), self.number(4) as u32);
         let name = &self.bytes[self.at..self.at + 15];
@@ -113,16 +139,21 @@ impl Reader<'_> {
         let dimension = String::from_utf8_lossy(&name[..length]).into_owned();
         let abbreviation = self.bytes[self.at + 15];
         self.at += 16;
-        if high < low || (high == low && bins > 0) {
+        let bins = self.bins(low, high, bins, rate)?;
+        Ok(Histogram { low, high, rate, dimension, abbreviation, bins })
+    }
+
+    /// Reads `count` bins of the addresses from `low` to `high`.
+    pub(super) fn bins(&mut self, low: u64, high: u64, count: u64, rate: u32) -> Result<Vec<u64>, Problem> {
+        if high < low || (high == low && count > 0) {
             return Err(Problem::BadRange { low, high });
         }
-        if rate == 0 && bins > 0 {
+        if rate == 0 && count > 0 {
             return Err(Problem::NoRate);
         }
-        self.need(RECORD, bins * 2)?;
-        self.budget.bytes(bins * 8).map_err(|_| Problem::TooLarge)?;
-        let bins = (0..bins).map(|_| self.number(2)).collect();
-        Ok(Histogram { low, high, rate, dimension, abbreviation, bins })
+        self.need(HISTOGRAM_RECORD, count * 2)?;
+        self.budget.bytes(count * 8).map_err(|_| Problem::TooLarge)?;
+        Ok((0..count).map(|_| self.number(2)).collect())
     }
 
     fn blocks(&mut self, gmon: &mut Gmon) -> Result<(), Problem> {
@@ -139,17 +170,17 @@ impl Reader<'_> {
     }
 
     /// Checks that `needed` bytes are left.
-    fn need(&self, record: &'static str, needed: u64) -> Result<(), Problem> {
+    pub(super) fn need(&self, record: &'static str, needed: u64) -> Result<(), Problem> {
         let left = (self.bytes.len() - self.at) as u64;
         if needed <= left { Ok(()) } else { Err(Problem::CutShort { record, needed, left }) }
     }
 
-    fn address(&mut self) -> u64 {
+    pub(super) fn address(&mut self) -> u64 {
         self.number(self.layout.address())
     }
 
     /// A number of `length` bytes, which were checked to be there.
-    fn number(&mut self, length: usize) -> u64 {
+    pub(super) fn number(&mut self, length: usize) -> u64 {
         let bytes = &self.bytes[self.at..self.at + length];
         self.at += length;
         let add = |number: u64, byte: &u8| number << 8 | u64::from(*byte);

@@ -85,6 +85,50 @@ fn a_real_file_holds_what_gprof_printed() {
     );
 }
 
+/// The header of 4.4BSD and MinGW, with what was in memory for the spare numbers, one bin and one arc.
+fn bsd(layout: Layout, spare: u32) -> Vec<u8> {
+    let number = |value: u64, length: usize| match layout.big_endian {
+        true => value.to_be_bytes()[8 - length..].to_vec(),
+        false => value.to_le_bytes()[..length].to_vec(),
+    };
+    let address = if layout.wide { 8 } else { 4 };
+    let header = 2 * address + 24;
+    let addresses = [0x1000, 0x1008].map(|value| number(value, address)).concat();
+    let rest = [header as u64 + 4, 0x51879, 100, spare.into(), 0, 0].map(|value| number(value, 4)).concat();
+    let bins = [7, 9].map(|value| number(value, 2)).concat();
+    let arc = [0x1004, 0x1001, 3].map(|value| number(value, address)).concat();
+    [addresses, rest, bins, arc].concat()
+}
+
+#[test]
+fn files_of_bsd_say_how_wide_they_are() {
+    for layout in LAYOUTS {
+        let file = bsd(layout, 0x5a5a_5a5a);
+        let arcs = vec![ArcCount { from: 0x1004, callee: 0x1001, calls: 3 }];
+        let expected =
+            Gmon { histograms: vec![histogram(0x1000, 0x1008, &[7, 9])], arcs, ..Gmon::new(layout) };
+        assert_eq!(read(&file).unwrap().0, expected);
+        assert_eq!(read_any(&file).unwrap().0, Format::Gmon);
+        assert!(!treering_formats::is_ours(&file, Format::Gmon), "only the form of the C library is written");
+        let other = read_of_width(&file, !layout.wide).unwrap_err();
+        assert_eq!(other.problem, Problem::Width { wide: layout.wide });
+        for length in 0..file.len() {
+            if let Err(error) = read(&file[..length]) {
+                assert!(error.offset as usize <= length, "{error}");
+            }
+        }
+        let bits = read(&bsd(layout, 32_u32.wrapping_neg())).unwrap_err();
+        assert_eq!(
+            bits.to_string(),
+            "the file has bins of 32 bits, as kernels write them; only bins of 16 bits are read"
+        );
+    }
+    let (gmon, _) = read(&fixture("gmon/windows.gmon")).unwrap();
+    assert!(gmon.arcs.iter().all(|arc| arc.calls >> 32 == 0x7fff_1234));
+    let (_, _, report) = read_any(&fixture("gmon/windows.gmon")).unwrap();
+    assert!(report.notes.iter().any(|note| note.contains("lower 32 bits")), "{report:?}");
+}
+
 fn costs(profile: &Profile) -> Vec<(u64, u64, u64)> {
     let tree = &profile.tree;
     let mut costs: Vec<_> = tree

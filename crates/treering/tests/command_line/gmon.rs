@@ -332,6 +332,70 @@ fn gprof_prints_the_same_of_what_is_written() {
     }
 }
 
+/// The file in the form of 4.4BSD: one histogram behind another header, then arcs whose counts have 64 bits.
+fn as_bsd_writes(file: &[u8]) -> Vec<u8> {
+    let (gmon, _) = treering_formats::gmon::read_of_width(file, true).expect("the C library wrote it");
+    let histogram = &gmon.histograms[0];
+    let mut bsd = [histogram.low.to_le_bytes(), histogram.high.to_le_bytes()].concat();
+    let size = 40 + 2 * histogram.bins.len() as u32;
+    [size, 0x51879, histogram.rate, 0, 0, 0].iter().for_each(|number| bsd.extend(number.to_le_bytes()));
+    histogram.bins.iter().for_each(|&bin| bsd.extend((bin as u16).to_le_bytes()));
+    let numbers = gmon.arcs.iter().flat_map(|arc| [arc.from, arc.callee, arc.calls]);
+    numbers.for_each(|number| bsd.extend(number.to_le_bytes()));
+    bsd
+}
+
+/// GNU gprof reads files of BSD as well.
+#[test]
+fn files_of_bsd_are_read_as_by_gprof() {
+    let session = Session::new();
+    if !write_gmon(&session, &format!("{START}{CYCLES}"), &["-O1"], "a.out") {
+        return;
+    }
+    let file = as_bsd_writes(&std::fs::read(session.path("gmon.out")).expect("it was written"));
+    std::fs::write(session.path("bsd.out"), file).expect("it can be written");
+    let flat = |file: &str| session.output(&["report", "--callgraph", file, "--program", "a.out"]);
+    assert_eq!(flat("bsd.out"), flat("gmon.out"));
+    if let Some((arcs, cycles)) = compare(&session, "a.out", "bsd.out") {
+        assert!(arcs > 6 && cycles == 1, "{arcs} {cycles}");
+    }
+}
+
+/// On 64-bit Windows, half of each count is what was in memory. GNU gprof takes all of it for the count, so it gets a
+/// file with zeros there.
+#[test]
+fn programs_for_windows_have_names_and_counts() {
+    let session = Session::new();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/formats/gmon");
+    let read = |name: &str| std::fs::read(fixtures.join(name)).expect("the fixture is there");
+    let mut clean = read("windows.gmon");
+    std::fs::write(session.path("gmon.out"), &clean).expect("it can be written");
+    std::fs::write(session.path("solve.exe"), read("windows.exe")).expect("it can be written");
+    const ARCS: usize = 6;
+    let first = clean.len() - 24 * ARCS;
+    clean[first..].chunks_mut(24).for_each(|arc| arc[20..].fill(0));
+    std::fs::write(session.path("clean.out"), &clean).expect("it can be written");
+    // The program is found beside the file.
+    let found = session.json("--callgraph", &["gmon.out", "--min", "0"]);
+    let named = session.json("--callgraph", &["clean.out", "--program", "solve.exe", "--min", "0"]);
+    assert_eq!(ours(&found).functions, ours(&named).functions);
+    let listing = ours(&found);
+    let calls = ["spin", "sort", "fact"]
+        .map(|name| (listing.functions[name].calls, listing.functions[name].recursive));
+    assert_eq!(calls, [(1, 0), (125, 0), (1, 4)]);
+    let flat = session.output(&["report", "--flat", "gmon.out", "--program", "solve.exe"]);
+    assert!(!flat.contains("2^32"), "{flat}");
+    let printed = Command::new("gprof")
+        .args(["-b", "-p", "solve.exe", "clean.out"])
+        .current_dir(session.path(""))
+        .output();
+    if !printed.is_ok_and(|output| output.status.success()) {
+        skip("this gprof does not read programs for Windows");
+        return;
+    }
+    assert_eq!(compare(&session, "solve.exe", "clean.out"), Some((5, 0)));
+}
+
 /// `gprof -s` adds files up, and so does a merge of ours.
 #[test]
 fn several_files_are_added_up() {
