@@ -16,6 +16,7 @@
 //! ```
 
 mod error;
+mod location;
 mod raw;
 mod read;
 mod table;

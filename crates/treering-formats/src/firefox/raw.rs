@@ -5,6 +5,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::firefox::location::{Columns, Location};
+
 /// Whether the tables of a file are rows.
 pub(super) fn is_raw(file: &Value) -> bool {
     file["meta"]["preprocessedProfileVersion"].is_null()
@@ -102,12 +104,11 @@ impl<'a> Functions<'a> {
         if let Some(&known) = self.known.get(text) {
             return known;
         }
-        let (name, place) =
-            script(text).map_or((text, None), |(name, file, line)| (name, Some((file, line))));
+        let place = Location::parse(text, Columns::Optional);
         self.known.insert(text, self.names.len());
-        self.names.push(name);
-        self.files.push(place.map(|(file, _)| file));
-        self.lines.push(place.map(|(_, line)| line));
+        self.names.push(place.map_or(text, |place| place.name));
+        self.files.push(place.map(|place| place.file));
+        self.lines.push(place.map(|place| place.line));
         self.libraries.push(library(text, libraries));
         self.names.len() - 1
     }
@@ -129,18 +130,6 @@ impl<'a> Functions<'a> {
             "funcTable".to_owned(),
             json!({ "name": numbers, "resource": numbers, "fileName": file_of, "lineNumber": self.lines, "isJS": is_script }),
         );
-    }
-}
-
-/// `frobnicate (chrome://blargh:34)` or `frobnicate (chrome://blargh:34:5)`: name, file and line.
-fn script(text: &str) -> Option<(&str, &str, u32)> {
-    let (name, place) = text.strip_suffix(')')?.rsplit_once(" (")?;
-    let (file, last) = place.rsplit_once(':')?;
-    let last: u32 = last.parse().ok()?;
-    // The line is before the column.
-    match file.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?))) {
-        Some((file, line)) if !file.is_empty() => Some((name, file, line)),
-        _ => Some((name, file, last)),
     }
 }
 

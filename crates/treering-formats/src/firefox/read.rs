@@ -11,6 +11,7 @@ use treering_profile::{
 
 use crate::ReadReport;
 use crate::budget::Budget;
+use crate::firefox::location::{Columns, Location};
 use crate::firefox::table::{File, Library, Samples, Tables, Thread};
 use crate::firefox::{ReadError, raw};
 use crate::json::{self, nanoseconds};
@@ -174,6 +175,11 @@ impl<'a> Reader<'a> {
             }
             (None, None) => "",
         };
+        let is_script = functions.is_script.get(row).copied().flatten().unwrap_or(false);
+        let is_old = self.file.meta.version.unwrap_or(0.0) < PLACES_APART;
+        let in_name =
+            (is_old && is_script && file.is_empty()).then(|| Location::parse(name, Columns::Never)).flatten();
+        let (name, file) = in_name.map_or((name, file), |at| (at.name, at.file));
         let of_resource = get(&functions.resource).and_then(|resource| {
             let resources = view.own.resources.as_ref().or(view.shared.resources.as_ref())?;
             resources.lib.get(resource as usize).copied().flatten()
@@ -185,7 +191,6 @@ impl<'a> Reader<'a> {
             .strip_prefix("0x")
             .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         self.addresses += usize::from(is_address);
-        let is_script = functions.is_script.get(row).copied().flatten().unwrap_or(false);
         let kind = match module.map(|module| self.profile.modules[module].kind) {
             _ if is_address => FunctionKind::Unresolved,
             _ if is_script => FunctionKind::Interpreted,
@@ -194,7 +199,8 @@ impl<'a> Reader<'a> {
             Some(ModuleKind::Jit) => FunctionKind::Jit,
             _ => FunctionKind::Native,
         };
-        let line = functions.line.get(row).copied().flatten().and_then(line_number).unwrap_or(0);
+        let line = functions.line.get(row).copied().flatten().and_then(line_number);
+        let line = line.or(in_name.map(|at| at.line)).unwrap_or(0);
         let strings = &mut self.profile.strings;
         let file = if file.is_empty() { StringId::new(0) } else { strings.intern(file) };
         let function = Function { module, file, line, kind, ..Function::named(strings.intern(name)) };
@@ -405,6 +411,9 @@ impl<'a> View<'a> {
 fn line_number(line: f64) -> Option<u32> {
     (line >= 1.0 && line < f64::from(u32::MAX)).then_some(line as u32)
 }
+
+/// From this version on, functions have their files and lines in columns; before, in their names.
+const PLACES_APART: f64 = 4.0;
 
 /// What finds a node: parent, function, call site, calls, costs and the table of children.
 const NODE_COLUMNS: usize = 10;

@@ -62,6 +62,40 @@ fn tables_of_old_and_new_versions_say_the_same() {
     }
 }
 
+/// As the profiler wrote it before the format had versions: places are in the names of scripts, libraries have other keys.
+const UNVERSIONED: &str = r#"{"meta":{"interval":1,"product":"Firefox"},"threads":[{"name":"GeckoMain",
+    "libs":[{"name":"/opt/firefox","pdbName":"firefox","start":4096,"end":8192}],
+    "samples":{"length":4,"stack":[1,2,2,3],"time":[0,1,2,3],"frameNumber":[null,null,null,null]},
+    "stackTable":{"length":4,"prefix":[null,0,1,1],"frame":[0,1,2,3]},
+    "frameTable":{"length":4,"func":[0,1,2,3],"line":[null,null,34,null],"address":[-1,10,-1,-1]},
+    "funcTable":{"length":4,"name":[0,1,2,3],"resource":[-1,0,1,1],"address":[-1,10,-1,-1],"isJS":[false,false,true,true]},
+    "resourceTable":{"length":2,"type":[1,5],"name":[4,5],"lib":[0]},
+    "stringArray":["(root)","Startup::XRE_Main","frobnicate (load.js -> chrome://blargh:34)","a.js:7","firefox","chrome://blargh"]}]}"#;
+
+#[test]
+fn profiles_of_before_version_4_have_places_in_names() {
+    let (format, profile, report) = read_any(UNVERSIONED.as_bytes()).unwrap();
+    assert_eq!((format, report.is_complete()), (Format::Firefox, true), "{report:?}");
+    let functions =
+        profile.functions.entries().iter().filter(|function| function.kind == FunctionKind::Interpreted);
+    let scripts: Vec<_> = functions
+        .map(|function| (&profile.strings[function.name], &profile.strings[function.file], function.line))
+        .collect();
+    assert_eq!(scripts, [("frobnicate", "chrome://blargh", 34), ("a.js", "a.js", 7)]);
+    assert_eq!(totals(&profile)[&("frobnicate".to_owned(), "samples".to_owned())], 2);
+    let main = profile
+        .functions
+        .entries()
+        .iter()
+        .find(|function| &profile.strings[function.name] == "Startup::XRE_Main");
+    assert_eq!(&profile.strings[profile.modules[main.unwrap().module.unwrap()].path], "/opt/firefox");
+    // From version 4 on, a name is a name.
+    let newer = UNVERSIONED.replace("\"interval\":1", "\"preprocessedProfileVersion\":4,\"interval\":1");
+    let (_, profile, _) = read_any(newer.as_bytes()).unwrap();
+    assert!(totals(&profile).keys().any(|(name, _)| name == "a.js:7"));
+    (0..UNVERSIONED.len()).for_each(|length| drop(firefox::read(&UNVERSIONED.as_bytes()[..length])));
+}
+
 #[test]
 fn what_the_profiler_made_of_perfs_samples_is_what_it_counts_itself() {
     let (format, profile, _) = read_any(&fixture("firefox/perf.json")).unwrap();
