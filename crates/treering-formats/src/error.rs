@@ -6,7 +6,7 @@ use crate::format::with_formats;
 use crate::{
     Foreign, Format, GzipError, austin, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox, folded, gmon,
     gperftools, gprof, jfr_text, live, octave, otlp, perf_data, perf_script, pprof, prolog, pstats,
-    pyinstrument, speedscope, stackprof, swi_profile, trg,
+    pyinstrument, speedscope, stackprof, swi_profile, trg, v8_log,
 };
 
 macro_rules! declare_error {

@@ -10,7 +10,7 @@ use crate::detect::{detect, unrecognised};
 use crate::{
     Dropped, Error, Foreign, ReadReport, austin, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox,
     folded, gmon, gperftools, gprof, jfr_text, live, octave, otlp, perf_data, perf_script, pprof, prolog,
-    pstats, pyinstrument, speedscope, stackprof, swi_profile, trg,
+    pstats, pyinstrument, speedscope, stackprof, swi_profile, trg, v8_log,
 };
 
 /// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
@@ -51,6 +51,8 @@ macro_rules! with_formats {
             Speedscope in speedscope,
             /// V8's profile of processor time.
             CpuProfile in cpuprofile,
+            /// V8's log of ticks.
+            V8Log in v8_log,
             /// Trace events of Chrome.
             ChromeTrace in chrome_trace,
             /// What Python's cProfile dumps.

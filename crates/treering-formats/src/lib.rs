@@ -70,6 +70,7 @@ mod stacks;
 pub mod swi_profile;
 pub mod trg;
 mod unit;
+pub mod v8_log;
 
 pub use binary::{Binaries, Kernel, NoBinaries};
 pub use detect::{detect, detect_foreign, is_ours};

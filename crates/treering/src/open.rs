@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use treering_analysis::{function_name, limit_arcs, tell_builds_apart};
 use treering_formats::{
     Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, gperftools, otlp, perf_script, pprof,
-    read_any, read_as, swi_profile, trg,
+    read_any, read_as, swi_profile, trg, v8_log,
 };
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
@@ -194,6 +194,9 @@ fn open_file(path: &Path, format: Option<Format>, program: Option<&Path>) -> Res
         Some(Format::Gperftools) => gperftools::read_with(&bytes, &mut Here::default())
             .map(|read| opened(path, Format::Gperftools, read))
             .map_err(Error::Gperftools),
+        Some(Format::V8Log) => v8_log::read_with(&bytes, &mut Here::default())
+            .map(|read| opened(path, Format::V8Log, read))
+            .map_err(Error::V8Log),
         Some(Format::Gmon) => return open_gmon(path, &bytes, program),
         Some(format) => read_as(format, &bytes).map(|read| opened(path, format, read)),
         None => read_any(&bytes).map(|(format, profile, report)| opened(path, format, (profile, report))),

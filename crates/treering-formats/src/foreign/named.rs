@@ -106,11 +106,6 @@ static NAMED: &[Named] = &[
         "record with simpleperf instead: simpleperf report-sample --protobuf, or open it in Android Studio",
     )
     .begins(&[b"SLOW", b"*version\n"]),
-    Named::new(
-        "a log of V8 (node --prof)",
-        "record with: node --cpu-prof, which writes a .cpuprofile; to look at it: node --prof-process {file}",
-    )
-    .begins(&[b"v8-version,"]),
     Named::new("a trace of .NET (nettrace)", "convert it: dotnet-trace convert --format Speedscope {file}")
         .begins(&[b"Nettrace"])
         .endings(&[".nettrace"]),

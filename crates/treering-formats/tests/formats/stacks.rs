@@ -1,5 +1,5 @@
-//! Formats whose files are stacks or trees of functions of other languages: pyinstrument, stackprof, `jfr print`, and
-//! `.cpuprofile` of old versions.
+//! Formats whose files are stacks or trees of functions of other languages: pyinstrument, stackprof, `jfr print`, logs of
+//! V8, and `.cpuprofile` of old versions.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common;
@@ -7,8 +7,8 @@ use crate::common;
 use std::collections::BTreeMap;
 
 use common::{fixture, totals};
-use treering_formats::{Format, cpuprofile, jfr_text, pyinstrument, read_any, stackprof};
-use treering_profile::{Profile, RecursionRule};
+use treering_formats::{Format, cpuprofile, jfr_text, pyinstrument, read_any, stackprof, v8_log};
+use treering_profile::{FunctionKind, Profile, RecursionRule};
 
 /// The own cost of every function that has one.
 fn own(profile: &Profile, metric: &str) -> BTreeMap<String, u64> {
@@ -151,4 +151,91 @@ fn profiles_of_old_versions_of_v8_have_a_head() {
         (depth + 1, 1)
     );
     (0..text.len()).for_each(|end| drop(cpuprofile::read(&text.as_bytes()[..end])));
+}
+
+/// Ticks in each function of JavaScript, and in it or in what it called, as the lines of `processed.txt`.
+fn ticks(profile: &Profile) -> Vec<String> {
+    let samples = profile.find_metric("samples").unwrap();
+    let mut ticks: BTreeMap<String, [u64; 2]> = BTreeMap::new();
+    for node in profile.tree.nodes() {
+        let cost = profile.tree.self_cost(samples, node);
+        let path: Vec<_> = profile.tree.path(node).collect();
+        let mut functions: Vec<_> = path.iter().map(|&node| profile.tree.function(node)).collect();
+        let own = functions[0];
+        functions.sort_unstable();
+        functions.dedup();
+        for id in functions {
+            let function = &profile.functions[id];
+            if matches!(function.kind, FunctionKind::Interpreted | FunctionKind::Jit) && cost > 0 {
+                let [name, file] = [function.name, function.file].map(|text| &profile.strings[text]);
+                let sums = ticks.entry(format!("{name} {file}:{}", function.line)).or_default();
+                sums[0] += if id == own { cost } else { 0 };
+                sums[1] += cost;
+            }
+        }
+    }
+    ticks.into_iter().map(|(function, [own, total])| format!("{own} {total} {function}")).collect()
+}
+
+#[test]
+fn ticks_of_v8_are_in_the_functions_of_its_own_processor() {
+    let (format, profile, report) = read_any(&fixture("v8-log/work.log.gz")).unwrap();
+    assert_eq!((format, report.unfinished), (Format::V8Log, false), "{report:?}");
+    let processed = String::from_utf8(fixture("v8-log/processed.txt")).unwrap();
+    let (all, functions) = processed.split_once('\n').unwrap();
+    let samples = profile.find_metric("samples").unwrap();
+    let name = |node| &profile.strings[profile.functions[profile.tree.function(node)].name];
+    let in_garbage = |&node: &_| profile.tree.path(node).any(|above| name(above) == "(garbage collector)");
+    let garbage: u64 =
+        profile.tree.nodes().filter(in_garbage).map(|node| profile.tree.self_cost(samples, node)).sum();
+    assert_eq!(format!("{} {garbage}", profile.run_cost(samples)), all);
+    let sorted = |mut lines: Vec<String>| {
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(ticks(&profile)), sorted(functions.lines().map(str::to_owned).collect()));
+    assert_eq!(profile.run_cost(profile.find_metric("time").unwrap()), 260_000_000);
+    let node =
+        profile.modules.entries().iter().any(|module| &profile.strings[module.path] == "/usr/bin/node");
+    assert!(node, "native code has its file");
+}
+
+const V8_LOG: &str = "v8-version,11,3,244,8,0\ncode-creation,JS,10,5,0x1000,256,f /a.js:7:3,0x90,*\n\
+    code-creation,Builtin,2,6,0x3000,256,ArrayMap\ncode-creation,RegExp,5,7,0x4000,16,a\\x2Cb\nprofiler,begin,500\n\
+    tick,0x1010,900,0,0x0,0\ncode-move,0x1000,0x2000\ntick,0x1010,901,0,0x0,0,0x2001\ntick,0x2010,902,0,0x0,1,+0x1020,-0x20,overflow\n\
+    tick,0x9999,903,1,0x3001,6,0x2004\ntick,0x4001,904,0,0x2002,0\ncode-creation,JS,10,8,0x20f0,64,g /a.js:9:1,0x91,~\n\
+    tick,0x2010,905,0,0x0,0\nprofiler,end\n";
+
+#[test]
+fn code_of_v8_moves_and_is_replaced() {
+    let (profile, report) = v8_log::read(V8_LOG.as_bytes()).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    // The second tick is where f was, below where it is now; the last one where f was before g covered its end.
+    let expected = map(&[("*f", 2), ("ArrayMap", 1), ("RegExp: a,b", 1), ("[unknown]", 2)]);
+    assert_eq!(own(&profile, "samples"), expected);
+    assert_eq!(own(&profile, "time")["*f"], 1_000_000);
+    let losses = &profile.metadata.losses;
+    assert_eq!((losses.samples, losses.unresolved_samples, losses.truncated_stacks), (6, 2, 1));
+    let of = |name: &str| {
+        let all = profile.tree.nodes();
+        let mut nodes =
+            all.filter(|&node| &profile.strings[profile.functions[profile.tree.function(node)].name] == name);
+        let path = profile.tree.path(nodes.next().unwrap());
+        path.map(|node| profile.strings[profile.functions[profile.tree.function(node)].name].to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("RegExp: a,b")[1], "*f", "a function that has not made its frame yet");
+    assert_eq!(of("(garbage collector)")[1], "ArrayMap");
+    for end in 0..V8_LOG.len() {
+        let Ok((cut, report)) = v8_log::read(&V8_LOG.as_bytes()[..end]) else { continue };
+        assert_eq!(cut.validate(), Ok(()));
+        assert!(report.unfinished || end + 2 > V8_LOG.len(), "{end}");
+    }
+    let damaged = V8_LOG.replace("tick,0x2010,902", "tick,zz,902");
+    assert_eq!(v8_log::read(damaged.as_bytes()).unwrap_err().to_string(), "a tick is cut short (line 9)");
+    // Before version 6.5, names were in quotes, and code had no times.
+    let old = "v8-version,5,1,281,0\ncode-creation,LazyCompile,0,0x1000,256,\"f, \"\"g /a.js:7:3\",0x90,~\n\
+        profiler,begin,1000\ntick,0x1010,900,0,0x0,0\nprofiler,end\n";
+    let (profile, _) = v8_log::read(old.as_bytes()).unwrap();
+    assert_eq!(own(&profile, "samples"), map(&[("~f,", 1)]));
 }

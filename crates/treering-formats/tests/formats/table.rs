@@ -67,7 +67,6 @@ fn files_that_are_not_read_are_named_with_what_to_do() {
         (&etl, "(ETL)", "Speedscope"),
         (&perfetto, "Perfetto", "traceconv json"),
         (b"tr\xfdP\x01", "Tracy", "tracy-csvexport"),
-        (b"v8-version,12,4,0\n", "node --prof", "--cpu-prof"),
         (b"NYTProf 5 0\n", "NYTProf", "nytprofcg"),
         (b"\x04\x08{\x0d:", "stackprof", "--json"),
         (b"rbspy02\n{", "rbspy", "-f collapsed"),
