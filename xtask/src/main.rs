@@ -14,6 +14,7 @@ mod link;
 mod odd_folder;
 mod package;
 mod page;
+mod quick;
 mod readme;
 mod rooms;
 mod sources;
@@ -28,6 +29,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
+  test --quick     check the format, lint the crates that have changed, and run the tests that need no other program:
+                   two minutes; `test --help` says more
   test             install missing Debian packages, then run every check and test
   check-deps       check which crate may depend on which, what only a few files may hold, and the licences of
                    dependencies
@@ -55,6 +58,11 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["test"] => test::run(),
+        ["test", "--quick"] => quick::run(),
+        ["test", "--help" | "-h"] => {
+            print!("{}", quick::HELP);
+            ExitCode::SUCCESS
+        }
         ["--help" | "-h"] => {
             print!("{USAGE}");
             ExitCode::SUCCESS

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every check and every test, and one line that says how they went.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,32 +12,80 @@ use crate::{check_dependencies, odd_folder, package, workspace};
 /// Runs everything, also after a failure, and ends with the line `N passed, N failed, N skipped`.
 pub(crate) fn run() -> ExitCode {
     let still_missing = package::install_missing();
-    let mut count = Count::default();
-    let mut skipped = Vec::new();
-    for (name, step) in STEPS {
-        println!("== {name}");
-        let start = Instant::now();
-        let passed = step();
-        println!("== {name}: {} in {:.0?}", passed.word(), start.elapsed());
-        match passed {
-            Passed::Yes => count.passed += 1,
-            Passed::No => count.failed += 1,
-            Passed::Skipped(why) => {
-                count.skipped += 1;
-                skipped.push(format!("skipped: {why}"));
+    let mut run = Run::default();
+    run.check(STEPS);
+    let mut test = workspace::cargo();
+    test.args(["test", "--workspace", "--no-fail-fast", "--", "--show-output"]);
+    run.test("tests", Ok(&mut test));
+    run.test(
+        "tests in a folder of another name",
+        odd_folder::tests().as_mut().map_err(|error| error.clone()),
+    );
+    run.skipped
+        .extend(still_missing.iter().map(|package| format!("the package {} is missing", package.name)));
+    run.conclude()
+}
+
+/// Checks and tests that are run one after another, also after a failure.
+#[derive(Default)]
+pub(crate) struct Run {
+    count: Count,
+    /// Lines about parts that were left out.
+    skipped: Vec<String>,
+}
+
+impl Run {
+    /// Runs checks.
+    pub(crate) fn check(&mut self, steps: &[Step]) {
+        for (name, step) in steps {
+            println!("== {name}");
+            let start = Instant::now();
+            let passed = step();
+            println!("== {name}: {} in {:.0?}", passed.word(), start.elapsed());
+            match passed {
+                Passed::Yes => self.count.passed += 1,
+                Passed::No => self.count.failed += 1,
+                Passed::Skipped(why) => {
+                    self.count.skipped += 1;
+                    self.skipped.push(format!("skipped: {why}"));
+                }
             }
         }
     }
-    skipped.extend(run_tests(&mut count));
-    let packages = still_missing.iter().map(|package| format!("the package {} is missing", package.name));
-    skipped.extend(packages);
-    skipped.iter().for_each(|what| println!("{what}"));
-    println!("{} passed, {} failed, {} skipped", count.passed, count.failed, count.skipped);
-    if count.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+
+    /// Runs a command that runs tests.
+    pub(crate) fn test(&mut self, name: &str, test: Result<&mut Command, String>) {
+        println!("== {name}");
+        let start = Instant::now();
+        let read =
+            |test: &mut Command| read_tests(test).map_err(|error| format!("cannot run {test:?}: {error}"));
+        match test.and_then(read) {
+            Ok((tests, succeeded, skipped)) => {
+                println!("== {name}: ended in {:.0?}", start.elapsed());
+                self.count.passed += tests.passed;
+                self.count.skipped += tests.skipped;
+                // A test program that did not build or died prints no result, but cargo fails.
+                self.count.failed += tests.failed.max(u64::from(!succeeded));
+                self.skipped.extend(skipped);
+            }
+            Err(error) => {
+                eprintln!("{error}");
+                self.count.failed += 1;
+            }
+        }
+    }
+
+    /// Prints what was skipped, and the last line.
+    pub(crate) fn conclude(self) -> ExitCode {
+        self.skipped.iter().for_each(|what| println!("{what}"));
+        let Count { passed, failed, skipped } = self.count;
+        println!("{passed} passed, {failed} failed, {skipped} skipped");
+        if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
 }
 
 /// A check with its name; it prints what is wrong.
-type Step = (&'static str, fn() -> Passed);
+pub(crate) type Step = (&'static str, fn() -> Passed);
 
 /// How a check went.
 pub(crate) enum Passed {
@@ -66,30 +115,59 @@ impl Passed {
 
 /// What is checked before the tests are run.
 const STEPS: &[Step] = &[
-    ("formatting", || succeeds(workspace::cargo().args(["fmt", "--all", "--check"]))),
+    ("formatting", formatting),
     ("lints", || {
-        let lint = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-        succeeds(workspace::cargo().args(lint))
+        succeeds(workspace::cargo().args(["clippy", "--workspace", "--all-targets", "--quiet"]).args(LINTED))
     }),
     ("dependencies", || (check_dependencies() == ExitCode::SUCCESS && cargo_deny()).into()),
     ("spelling", crate::spelling::check),
-    ("documentation", || {
-        let document = ["doc", "--workspace", "--no-deps", "--quiet"];
-        succeeds(workspace::cargo().args(document).env("RUSTDOCFLAGS", "-D warnings"))
-    }),
+    ("documentation", documentation),
     ("page", crate::page::check),
     // Before the tests, whose time is watched: how long compiling takes depends on the machine.
     ("building the tests", || {
         succeeds(workspace::cargo().args(["test", "--workspace", "--no-run", "--quiet"]))
     }),
     ("fuzz targets", || {
-        // A workspace of its own, which must not share our build directory's lock.
-        let build = ["build", "--quiet", "--manifest-path", "fuzz/Cargo.toml"];
-        succeeds(workspace::cargo().args(build).env_remove("CARGO_TARGET_DIR"))
+        // A workspace of its own, whose dependencies are the same and built already. Not linked with the fuzzer.
+        let check = ["check", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--no-default-features"];
+        succeeds(workspace::cargo().args(check).arg("--target-dir").arg(workspace::target_directory()))
     }),
 ];
 
-fn succeeds(command: &mut Command) -> Passed {
+/// The words behind a command of clippy.
+pub(crate) const LINTED: [&str; 3] = ["--", "-D", "warnings"];
+
+/// Checks the format of all sources.
+pub(crate) fn formatting() -> Passed {
+    succeeds(workspace::cargo().args(["fmt", "--all", "--check"]))
+}
+
+/// Makes the documentation, and refuses warnings.
+///
+/// Rustdoc reads a file of each crate that the compiler has checked. The lints have just left these files, with clippy
+/// as the compiler and with development dependencies, so the same is asked for here. It saves time only: where cargo
+/// takes the files for others, it makes them anew.
+fn documentation() -> Passed {
+    let mut document = workspace::cargo();
+    document.args(["doc", "--workspace", "--no-deps", "--quiet", "--lib", "--bins", "--examples"]);
+    document.env("RUSTDOCFLAGS", "-D warnings");
+    if let Some(driver) = clippy_driver() {
+        // As `cargo clippy -- -D warnings` sets them.
+        document.env("RUSTC_WORKSPACE_WRAPPER", driver);
+        document.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    }
+    succeeds(&mut document)
+}
+
+/// The compiler that `cargo clippy` runs.
+fn clippy_driver() -> Option<PathBuf> {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output().ok()?;
+    let driver = Path::new(std::str::from_utf8(&output.stdout).ok()?.trim()).join("bin/clippy-driver");
+    driver.is_file().then_some(driver)
+}
+
+/// Runs a command to its end.
+pub(crate) fn succeeds(command: &mut Command) -> Passed {
     match command.stdin(Stdio::null()).status() {
         Ok(status) => status.success().into(),
         Err(error) => {
@@ -106,37 +184,6 @@ fn cargo_deny() -> bool {
     let mut check = workspace::cargo();
     check.args(["deny", "--log-level", "error", "check", "bans", "licenses", "sources"]);
     !is_installed || matches!(succeeds(&mut check), Passed::Yes)
-}
-
-/// Runs the tests of the workspace and adds them to `count`; returns what they said they skipped.
-fn run_tests(count: &mut Count) -> Vec<String> {
-    let mut test = workspace::cargo();
-    test.args(["test", "--workspace", "--no-fail-fast", "--", "--show-output"]);
-    let mut skipped = run_test_programs("tests", Ok(test), count);
-    skipped.extend(run_test_programs("tests in a folder of another name", odd_folder::tests(), count));
-    skipped
-}
-
-fn run_test_programs(name: &str, test: Result<Command, String>, count: &mut Count) -> Vec<String> {
-    println!("== {name}");
-    let start = Instant::now();
-    match test
-        .and_then(|mut test| read_tests(&mut test).map_err(|error| format!("cannot run {test:?}: {error}")))
-    {
-        Ok((tests, succeeded, skipped)) => {
-            println!("== {name}: ended in {:.0?}", start.elapsed());
-            count.passed += tests.passed;
-            count.skipped += tests.skipped;
-            // A test program that did not build or died prints no result, but cargo fails.
-            count.failed += tests.failed.max(u64::from(!succeeded));
-            skipped
-        }
-        Err(error) => {
-            eprintln!("{error}");
-            count.failed += 1;
-            Vec::new()
-        }
-    }
 }
 
 /// How long no test may end before one is taken to hang. The slowest takes two minutes; a loaded machine may make ten
