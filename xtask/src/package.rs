@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 pub(crate) struct Package {
     /// Debian's name of it.
     pub(crate) name: &'static str,
-    /// A file that is there when it is installed: a program on the search path, or a full path.
+    /// A file that is there when it is installed: a program on the search path, or a full path, in which `*` stands for
+    /// the rest of a folder's name.
     found_as: &'static str,
     /// What tests use it for.
     used_for: &'static str,
@@ -69,7 +70,7 @@ const PACKAGES: &[Package] = &[
     },
     Package {
         name: "octave-parallel",
-        found_as: "/usr/share/octave/packages/parallel-4.0.1/parcellfun.m",
+        found_as: "/usr/share/octave/packages/parallel-*/parcellfun.m",
         used_for: "workers that are profiled with the Octave that starts them",
     },
     Package {
@@ -98,12 +99,21 @@ pub(crate) fn missing() -> Vec<&'static Package> {
 
 fn is_installed(found_as: &str) -> bool {
     if found_as.starts_with('/') {
-        return Path::new(found_as).exists();
+        return exists(found_as);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain([PathBuf::from("/usr/bin")])
         .any(|directory| directory.join(found_as).is_file())
+}
+
+/// Whether a file exists in the folder of its path, or in one of those that `*` stands for.
+fn exists(path: &str) -> bool {
+    let Some((before, after)) = path.split_once('*') else { return Path::new(path).exists() };
+    let (folder, start) = before.rsplit_once('/').unwrap_or(("", before));
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(start));
+    named.any(|entry| Path::new(&format!("{}{after}", entry.path().display())).exists())
 }
 
 /// Says what is missing, installs it when that is possible, and returns what is still missing.
@@ -226,5 +236,7 @@ mod tests {
         assert!(is_installed("sh"));
         assert!(is_installed("/"));
         assert!(!is_installed("no-such-program-anywhere"));
+        assert!(is_installed("/usr/bi*/env"));
+        assert!(!is_installed("/usr/bi*/no-such-program-anywhere"));
     }
 }
