@@ -58,7 +58,9 @@ pub(crate) fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     while let Some(directory) = left.pop() {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let path = entry.path();
-            if path.is_dir() && !MADE.iter().any(|made| path.ends_with(made)) {
+            // Files behind a link are those of another folder.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if is_folder && !MADE.iter().any(|made| path.ends_with(made)) {
                 left.push(path);
             } else if path.extension().is_some_and(|its| its == extension) {
                 files.push(path);

@@ -8,17 +8,19 @@
 //! Nothing can be loaded before such a program, so it has the library in it. The code is that of `treering-pg`, but for
 //! `dlclose`: programs without a loader unload nothing. The functions behind `-pg` are found here before those of the C
 //! library are looked for, whose timer does not start then, and which write no `gmon.out`.
+//!
+//! `src/pg` is a link to the code of `treering-pg`; in the package that cargo makes it is a copy.
 
-#[path = "../../treering-pg/src/count.rs"]
+#[path = "pg/count.rs"]
 mod count;
-#[path = "../../treering-pg/src/entry.rs"]
+#[path = "pg/entry.rs"]
 mod entry;
-#[path = "../../treering-pg/src/file.rs"]
+#[path = "pg/file.rs"]
 mod file;
-#[path = "../../treering-pg/src/object.rs"]
+#[path = "pg/object.rs"]
 mod object;
-#[path = "../../treering-pg/src/start.rs"]
+#[path = "pg/start.rs"]
 mod start;
 mod started;
-#[path = "../../treering-pg/src/sys.rs"]
+#[path = "pg/sys.rs"]
 mod sys;
