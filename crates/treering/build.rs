@@ -49,7 +49,14 @@ fn is_wanted(workspace: &Path) -> bool {
     let said = env::var("TREERING_EMBED").ok();
     let is_release = variable("PROFILE") == "release" && said.as_deref() != Some("0");
     let can_be_built = PACKAGES.iter().all(|package| workspace.join("crates").join(package).is_dir());
-    (is_release || said.as_deref() == Some("1")) && can_be_built && variable("CARGO_CFG_TARGET_ENV") == "gnu"
+    let is_asked_for = is_release || said.as_deref() == Some("1");
+    if is_asked_for && !can_be_built {
+        println!(
+            "cargo::warning=built apart from its workspace: treering gprof, octave and prolog need their libraries \
+             beside the program"
+        );
+    }
+    is_asked_for && can_be_built && variable("CARGO_CFG_TARGET_ENV") == "gnu"
 }
 
 /// Builds the libraries in a build directory of their own, since cargo holds the lock of the outer one.

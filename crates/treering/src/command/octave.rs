@@ -89,7 +89,7 @@ pub struct Octave {
 }
 
 /// The command for an Octave that the script starts.
-const WORKER: &str = include_str!("../../../../hooks/octave/inst/worker/PKG_ADD");
+const WORKER: &str = include_str!("../../hooks/PKG_ADD");
 
 /// Files that hold paths, which Octave's texts could not: of the profile, and of the script.
 const WANTED: &str = "wanted";

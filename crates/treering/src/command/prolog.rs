@@ -112,7 +112,7 @@ enum Rule {
 }
 
 /// The pack's own file.
-const PACK: &str = include_str!("../../../../hooks/prolog/prolog/treering.pl");
+const PACK: &str = include_str!("../../hooks/treering.pl");
 
 impl Prolog {
     /// Runs the goal, prints the summary and passes on the exit status.

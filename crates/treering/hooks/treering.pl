@@ -1,0 +1,1 @@
+../../../hooks/prolog/prolog/treering.pl
