@@ -186,9 +186,14 @@ fn open_functions_of_a_running_program_count_up_to_now() {
     let _running = Running::start(&session, &program, &["1", "wait"]);
     let total = |flat: Flat| flat.cost("main").total;
     let before = total(session.flat(&[]));
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    // What passes between the two readings, which a third one makes longer.
+    let between = std::time::Instant::now();
+    session.flat(&[]);
+    let between = between.elapsed().as_nanos() as f64;
     let after = total(session.flat(&[]));
-    assert!(after - before >= 0.2e9, "main waits in between: {before} ns, then {after} ns");
+    // The length of a tick is known to some parts in ten thousand.
+    let waited = after - before;
+    assert!(waited >= 0.99 * between, "main waits for {between} ns: {before} ns, then {after} ns");
 }
 
 /// The calls of callees in a callgrind file, by name.

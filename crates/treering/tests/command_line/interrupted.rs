@@ -31,23 +31,25 @@ fn group(child: &Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).expect("process numbers are small"))
 }
 
-/// Waits until the recording is in the file, at most a minute.
-fn wait_for_file(session: &Session) {
-    let path = session.path("treering.trg");
+/// Waits until the file holds so many samples that shares are known well and there is something to lose, at most a
+/// minute.
+fn wait_for_samples(session: &Session) {
     let start = Instant::now();
-    let written = || path.metadata().is_ok_and(|file| file.len() > 400);
-    while !written() && start.elapsed() < Duration::from_secs(60) {
+    let is_written = || {
+        let report = session.run(&["report", "--flat", "--json"]);
+        let flat = serde_json::from_str(&report.stdout).map(crate::profile::Flat);
+        flat.is_ok_and(|flat| flat.samples() >= 1000)
+    };
+    while !is_written() && start.elapsed() < Duration::from_secs(60) {
         std::thread::sleep(Duration::from_millis(50));
     }
-    // And some more, so that there is something to lose.
-    std::thread::sleep(Duration::from_millis(1500));
 }
 
 #[test]
 fn an_interrupt_from_the_keyboard_still_gives_the_report() {
     let session = Session::new();
     let child = start(&session, &[]);
-    wait_for_file(&session);
+    wait_for_samples(&session);
     killpg(group(&child), Signal::SIGINT).expect("the group exists");
     let outcome = Outcome::of(child.wait_with_output().expect("it is our child"));
     assert!(outcome.stderr.contains("forty_percent"), "no summary: {outcome:#?}");
@@ -60,7 +62,7 @@ fn an_interrupt_from_the_keyboard_still_gives_the_report() {
 fn a_request_to_end_still_gives_the_report() {
     let session = Session::new();
     let child = start(&session, &[]);
-    wait_for_file(&session);
+    wait_for_samples(&session);
     kill(group(&child), Signal::SIGTERM).expect("it runs");
     let outcome = Outcome::of(child.wait_with_output().expect("it is our child"));
     assert!(outcome.stderr.contains("forty_percent"), "no summary: {outcome:#?}");
@@ -72,7 +74,7 @@ fn a_terminal_that_is_closed_still_leaves_names() {
     for signal in [Signal::SIGHUP, Signal::SIGQUIT] {
         let session = Session::new();
         let child = start(&session, &[]);
-        wait_for_file(&session);
+        wait_for_samples(&session);
         killpg(group(&child), signal).expect("the group exists");
         // The shell says so too, after the kernel.
         if signal == Signal::SIGHUP {
@@ -92,7 +94,7 @@ fn a_terminal_that_is_closed_still_leaves_names() {
 fn a_killed_recorder_leaves_a_file_that_report_reads() {
     let session = Session::new();
     let mut child = start(&session, &[]);
-    wait_for_file(&session);
+    wait_for_samples(&session);
     kill(group(&child), Signal::SIGKILL).expect("it runs");
     child.wait().expect("it is our child");
     // The program is still there: it must not outlive the test.
