@@ -41,7 +41,8 @@ pub use component::components;
 pub use meaning::{clock, flag, function_kind, mode, rule, setting, thread_state, unwound};
 pub use note::{notes, pluralize};
 pub use record::{
-    Activation, Function, Header, LineCost, Module, Node, NodeLinks, Point, Setting, Sizes, Text, Thread,
+    Activation, Function, Header, InPlace, LineCost, Module, Node, NodeLinks, Point, Setting, Sizes, Text,
+    Thread, cells,
 };
 pub use statistics::ActivationStatistics;
 pub use tree::{Forest, Measured, MeasuredLine, ThreadTree};

@@ -1,5 +1,6 @@
 //! The records, field by field.
 
+use core::cell::Cell;
 use core::mem::{offset_of, size_of};
 
 use crate::{NEAR_CHILDREN, Ref, SIZE_CLASSES};
@@ -35,18 +36,55 @@ macro_rules! records {
                 Some(Self { $($field: <$type as Field>::read(bytes, $at),)* })
             }
         }
-    )* };
+    )*
+
+        /// The records as their writer changes them where they stand, field by field.
+        pub mod cells {
+            use super::*;
+
+            $(
+                #[doc = concat!("A [`", stringify!($name), "`](super::", stringify!($name), ") in its place.")]
+                #[derive(Debug)]
+                #[repr(C)]
+                #[allow(missing_docs, reason = "the fields are those of the record")]
+                pub struct $name { $(pub $field: <$type as Field>::Cell,)* }
+
+                const _: () = {
+                    assert!(size_of::<$name>() == $bytes);
+                    $(assert!(offset_of!($name, $field) == $at);)*
+                };
+
+                impl InPlace for $name {
+                    type Record = super::$name;
+                }
+            )*
+        }
+    };
 }
 
-/// A number, text or list in a record.
-trait Field: Sized {
-    const ZERO: Self;
-    fn read(bytes: &[u8], at: usize) -> Self;
+use field::Field;
+
+/// Keeps other crates from adding kinds of fields.
+mod field {
+    /// A number, text or list in a record.
+    pub trait Field: Sized {
+        /// The same in a record that its writer changes in its place.
+        type Cell;
+        const ZERO: Self;
+        fn read(bytes: &[u8], at: usize) -> Self;
+    }
+}
+
+/// One of the [`cells`], which consist of numbers, so that any bytes are one.
+pub trait InPlace {
+    /// The record that stands there.
+    type Record: Copy;
 }
 
 macro_rules! numbers {
     ($($type:ty),*) => { $(
         impl Field for $type {
+            type Cell = Cell<Self>;
             const ZERO: Self = 0 as $type;
 
             fn read(bytes: &[u8], at: usize) -> Self {
@@ -61,6 +99,7 @@ macro_rules! numbers {
 numbers!(u8, u32, i64, u64, f64);
 
 impl<T: Field + Copy, const N: usize> Field for [T; N] {
+    type Cell = [T::Cell; N];
     const ZERO: Self = [T::ZERO; N];
 
     fn read(bytes: &[u8], at: usize) -> Self {
@@ -73,6 +112,7 @@ impl<T: Field + Copy, const N: usize> Field for [T; N] {
 }
 
 impl Field for Text {
+    type Cell = Cell<Self>;
     const ZERO: Self = Self { at: 0, length: 0, check: 0 };
 
     fn read(bytes: &[u8], at: usize) -> Self {
