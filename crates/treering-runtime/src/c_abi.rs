@@ -1,7 +1,7 @@
 //! The C interface, as `hooks/c/include/treering/treering.h` declares and describes it.
 
 use core::ffi::{c_char, c_int, c_void};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use treering_events::{function_kind, setting};
 
@@ -12,13 +12,31 @@ use crate::options::{Kind, Options};
 use crate::port::{self, Port};
 use crate::process::{self, OFF, Quiet, STATE};
 use crate::registry::{self, Described};
-use crate::{arguments, frame, leaf, point, session, store, sys, task};
+use crate::{arguments, frame, leaf, memory, point, session, store, sys, task};
+
+/// What is done with events: nothing, or to be decided at the first one, or recorded in a period
+/// of that number, with [`FLAT`](process::FLAT) or [`SLOW`](process::SLOW) for all but plain call graphs. The macros of
+/// the C header test it by this name.
+#[unsafe(no_mangle)]
+pub static treering_state: AtomicU32 = AtomicU32::new(process::UNDECIDED);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_START: extern "C" fn() = process::at_start;
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = memory::attach_allocator;
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = process::at_exit;
 
 /// The number of a task; 0 while nothing is recorded.
 fn task(described: Described) -> u32 {
     let _quiet = Quiet::begin();
     process::initialise();
-    if store::header().is_null() {
+    if store::header().is_none() {
         return 0;
     }
     registry::number(described, &process::filter())
@@ -313,7 +331,7 @@ pub extern "C" fn treering_finish() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn treering_flush() -> c_int {
     let _quiet = Quiet::begin();
-    if store::header().is_null() {
+    if store::header().is_none() {
         return -1;
     }
     process::refresh_clock();
@@ -383,7 +401,7 @@ pub unsafe extern "C" fn treering_bench_arguments(count: *mut c_int, arguments: 
     let _quiet = Quiet::begin();
     // SAFETY: by this function's own requirement.
     let texts = unsafe { core::slice::from_raw_parts_mut(arguments, usize::try_from(*count).unwrap_or(0)) };
-    // SAFETY: as above.
+    // SAFETY: by this function's own requirement, each argument is a C text.
     let given: Vec<&[u8]> = texts.iter().map(|&text| unsafe { sys::c_text(text) }).collect();
     let taken = match arguments::take(&given) {
         Ok(taken) => taken,
@@ -418,7 +436,7 @@ pub extern "C" fn treering_bench_arguments_help() -> *const c_char {
 /// and `reporter` is where that code stands.
 extern "C" fn function_entered(function: *const c_void, call_site: u64, frame: u64, reporter: u64) {
     let state = STATE.load(Ordering::Relaxed);
-    if state == OFF || sys::current() == sys::busy_thread() {
+    if state == OFF || sys::current().is_some_and(sys::is_busy) {
         return;
     }
     let address = function as u64;
@@ -427,7 +445,7 @@ extern "C" fn function_entered(function: *const c_void, call_site: u64, frame: u
         None => {
             let _quiet = Quiet::begin();
             process::initialise();
-            if store::header().is_null() {
+            if store::header().is_none() {
                 return;
             }
             registry::number_at(address, &process::filter())

@@ -11,14 +11,13 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use treering_events::{NEAR_CHILDREN, Node, Thread};
+use treering_events::cells::{Node, Thread};
 
 use crate::event::{NO_FRAME, enter};
 use crate::leave::leave;
-use crate::process;
-use crate::registry::to_ref;
-use crate::store::{self, LOCK};
-use crate::{sys, thread};
+use crate::record::{self, address};
+use crate::store::{self, STORE, to_ref};
+use crate::{process, sys, thread};
 
 /// How often each loop is run; medians are taken.
 const ROUNDS: usize = 9;
@@ -100,14 +99,11 @@ pub(crate) fn calibrate() {
 /// is part of their spread.
 pub(crate) fn calibrate_again() {
     let Some(again) = measure() else { return };
-    // SAFETY: a store is open.
-    let before = unsafe {
-        let header = store::header();
-        Bias {
-            around_work: Costs { inside: (*header).inside_ns, outside: (*header).outside_ns },
-            around_nothing: Costs { inside: (*header).empty_inside_ns, outside: (*header).empty_outside_ns },
-            spread: (*header).spread_ns,
-        }
+    let Some(header) = store::header() else { return };
+    let before = Bias {
+        around_work: Costs { inside: header.inside_ns.get(), outside: header.outside_ns.get() },
+        around_nothing: Costs { inside: header.empty_inside_ns.get(), outside: header.empty_outside_ns.get() },
+        spread: header.spread_ns.get(),
     };
     write(before.joined(again));
 }
@@ -130,29 +126,25 @@ impl Bias {
 }
 
 fn write(bias: Bias) {
-    // SAFETY: a store is open.
-    unsafe {
-        let header = store::header();
-        (*header).inside_ns = bias.around_work.inside;
-        (*header).outside_ns = bias.around_work.outside;
-        (*header).empty_inside_ns = bias.around_nothing.inside;
-        (*header).empty_outside_ns = bias.around_nothing.outside;
-        (*header).spread_ns = bias.spread;
-    }
-    store::seal_header();
+    store::change_header(|header| {
+        header.inside_ns.set(bias.around_work.inside);
+        header.outside_ns.set(bias.around_work.outside);
+        header.empty_inside_ns.set(bias.around_nothing.inside);
+        header.empty_outside_ns.set(bias.around_nothing.outside);
+        header.spread_ns.set(bias.spread);
+    });
 }
 
 fn measure() -> Option<Bias> {
     let (scratch, node) = scratch()?;
     let before = sys::current();
-    sys::set_current(scratch);
+    sys::set_current(Some(scratch));
     let mut state = State::new();
     let works = KINDS.map(|kind| around_work(node, kind, &mut state));
     let nothing = around_nothing(node);
     sys::set_current(before);
     process::refresh_clock();
-    // SAFETY: a store is open.
-    let ns = unsafe { (*store::header()).ns_per_tick };
+    let ns = process::ns_per_tick();
     let hooked = f64::from_bits(HOOKED_TICKS.load(Ordering::Relaxed));
     let (work, spread) = between(&works);
     let in_ns = |costs: Costs| costs.through_hooks(hooked).map(|ticks| ticks * ns);
@@ -186,34 +178,25 @@ impl Spread {
 }
 
 /// A record for this thread alone, and the node that all calls lead to.
-fn scratch() -> Option<(*mut Thread, *mut Node)> {
-    let _held = LOCK.hold();
-    let thread = thread::unlisted();
-    let node = store::at::<Node>(to_ref(store::allocate(Node::BYTES as u64)?));
-    if thread.is_null() {
+fn scratch() -> Option<(&'static Thread, &'static Node)> {
+    let mut store = STORE.hold();
+    let thread = thread::unlisted(&mut store)?;
+    let place = store.allocate(size_of::<Node>() as u64).map(to_ref)?;
+    let function = thread::empty_node((SCRATCH, thread.root.get(), 0));
+    let node = record::make::<Node>(place, treering_events::Node { threshold: u32::MAX, ..function });
+    let root = record::at::<Node>(thread.root.get());
+    root.private_children.iter().for_each(|child| child.set(address(node)));
+    if !record::lengthen_flat_table(thread, 1) {
         return None;
     }
-    // SAFETY: both records were allocated for this, and the lock is held.
-    unsafe {
-        let root = store::at::<Node>((*thread).root);
-        let (function, parent) = (SCRATCH, (*thread).root);
-        node.write(Node { threshold: u32::MAX, ..thread::empty_node((function, parent, 0)) });
-        (*root).private_children = [node as u64; NEAR_CHILDREN];
-        let (table, length) = (sys::map_private(4096).cast::<*mut Node>(), 1);
-        if table.is_null() {
-            return None;
-        }
-        table.write(node);
-        (*thread).private[thread::word::FLAT] = table as u64;
-        (*thread).private[thread::word::FLAT_LENGTH] = length;
-        (*thread).epoch = process::epoch();
-    }
+    record::flat_entry(thread, SCRATCH)?.set(address(node));
+    thread.epoch.set(process::epoch());
     Some((thread, node))
 }
 
 /// The caller works as much as the function does, or nothing would be done while the clock is read
 /// for the next call.
-fn around_work(node: *mut Node, kind: Kind, state: &mut State) -> Costs {
+fn around_work(node: &Node, kind: Kind, state: &mut State) -> Costs {
     let state = core::cell::RefCell::new(state);
     let work = |_| kind.work(&mut state.borrow_mut());
     median_costs(|| {
@@ -228,7 +211,7 @@ fn around_work(node: *mut Node, kind: Kind, state: &mut State) -> Costs {
     })
 }
 
-fn around_nothing(node: *mut Node) -> Costs {
+fn around_nothing(node: &Node) -> Costs {
     let costs = median_costs(|| {
         let alone = timed(|| (0..TURNS).for_each(nothing));
         let (all, inside) = with_calls(node, |_| {}, nothing);
@@ -245,9 +228,8 @@ fn median_costs(round: impl Fn() -> Costs) -> Costs {
 }
 
 /// Ticks for each turn of a loop with a call around its body: altogether, and as measured.
-fn with_calls(node: *mut Node, before_it: impl Fn(u64), body: impl Fn(u64)) -> (f64, f64) {
-    // SAFETY: the node is ours alone.
-    let before = unsafe { (*node).total };
+fn with_calls(node: &Node, before_it: impl Fn(u64), body: impl Fn(u64)) -> (f64, f64) {
+    let before = node.total.get();
     let all = timed(|| {
         for turn in 0..TURNS {
             before_it(turn);
@@ -256,8 +238,7 @@ fn with_calls(node: *mut Node, before_it: impl Fn(u64), body: impl Fn(u64)) -> (
             event_leave(token);
         }
     });
-    // SAFETY: as above.
-    let measured = unsafe { (*node).total } - before;
+    let measured = node.total.get() - before;
     (all, measured as f64 / TURNS as f64)
 }
 

@@ -12,14 +12,16 @@
 
 use core::sync::atomic::{Ordering, compiler_fence};
 
-use treering_events::{Activation, CALLS_START, CODE, NEAR_CHILDREN, Node, Thread, flag, mode, rule};
+use treering_events::cells::{Activation, Node, Thread};
+use treering_events::{CALLS_START, CODE, flag, mode, rule};
 
 use crate::frame::leave_dead_frames;
 use crate::process::{self, FLAT, SLOW, STATE};
+use crate::record::{self, above, address, node_of, top_of};
 use crate::registry::IGNORED;
 use crate::store;
 use crate::sys;
-use crate::thread::{self, child, flat_node};
+use crate::thread::{self, child};
 
 /// The token of an event that was not recorded.
 pub(crate) const NOTHING: u64 = 0;
@@ -51,62 +53,43 @@ pub(crate) fn enter(function: u32, frame: u64, here: u64) -> u64 {
 /// The same where the state of the process is known.
 #[inline(always)]
 pub(crate) fn enter_in(state: u32, function: u32, frame: u64, here: u64) -> u64 {
-    let thread = sys::current();
-    // SAFETY: the current record is null or one that only this thread changes; its top leads to
-    // an activation, whose node is one of its tree.
-    unsafe {
-        if thread.is_null() {
-            return enter_slowly(function, frame, here);
-        }
-        if (*thread).epoch != state {
-            return enter_flat(thread, function, frame, here, state);
-        }
-        let top = (*thread).top as *mut Activation;
-        if (*thread).top == (*thread).private_limit || (*top).frame < here {
-            return enter_slowly(function, frame, here);
-        }
-        match near_child(top, function) {
-            Some(near) => push::<true>(thread, top, near, frame, 0),
-            None => enter_far(thread, function, frame, here),
-        }
+    let Some(thread) = sys::current() else { return enter_slowly(function, frame, here) };
+    if thread.epoch.get() != state {
+        return enter_flat(thread, function, frame, here, state);
+    }
+    let top = top_of(thread);
+    if address(top) == thread.private_limit.get() || top.frame.get() < here {
+        return enter_slowly(function, frame, here);
+    }
+    match near_child(top, function) {
+        Some(near) => push::<true>(thread, top, near, frame, 0),
+        None => enter_far(thread, function, frame, here),
     }
 }
 
 /// The child for a function of the node that `top` is an activation of, where the fast path knows it.
-///
-/// # Safety
-/// The activation is the topmost one of the running thread.
 #[inline(always)]
-pub(crate) unsafe fn near_child(top: *mut Activation, function: u32) -> Option<*mut Node> {
-    // SAFETY: by this function's own requirement; every entry leads to a node.
-    unsafe {
-        let running = (*top).node as *mut Node;
-        let near = (&(*running).private_children)[function as usize % NEAR_CHILDREN] as *mut Node;
-        ((*near).function == function).then_some(near)
-    }
+pub(crate) fn near_child(top: &'static Activation, function: u32) -> Option<&'static Node> {
+    let near = record::near_child(node_of(top), function);
+    (near.function.get() == function).then_some(near)
 }
 
 /// Whether a node's call with that many calls before it is one of those that are timed.
 #[inline(always)]
-pub(crate) unsafe fn is_chosen(node: *mut Node, calls: u64) -> bool {
-    // SAFETY: the node is one of the running thread's.
-    let threshold = unsafe { (*node).threshold };
+pub(crate) fn is_chosen(node: &'static Node, calls: u64) -> bool {
+    let threshold = node.threshold.get();
     threshold == u32::MAX || (calls.wrapping_sub(CALLS_START) as u32).wrapping_mul(GOLDEN) < threshold
 }
 
 /// An enter in a flat profile, if that is the state and the function has a node.
 #[inline(never)]
-unsafe fn enter_flat(thread: *mut Thread, function: u32, frame: u64, here: u64, state: u32) -> u64 {
-    // SAFETY: as in `enter`.
-    unsafe {
-        if (*thread).epoch | FLAT == state {
-            let top = top_of(thread);
-            let has_room = (*thread).top != (*thread).private_limit && (*top).frame >= here;
-            let node = thread::known_flat_node(thread, function);
-            if has_room && !node.is_null() {
-                (*top.add(1)).children = 0;
-                return push::<true>(thread, top, node, frame, counted(node));
-            }
+fn enter_flat(thread: &'static Thread, function: u32, frame: u64, here: u64, state: u32) -> u64 {
+    if thread.epoch.get() | FLAT == state {
+        let top = top_of(thread);
+        let has_room = thread.top.get() != thread.private_limit.get() && top.frame.get() >= here;
+        if let (true, Some(node)) = (has_room, record::flat_node(thread, function)) {
+            above(top).children.set(0);
+            return push::<true>(thread, top, node, frame, counted(node));
         }
     }
     enter_slowly(function, frame, here)
@@ -114,85 +97,69 @@ unsafe fn enter_flat(thread: *mut Thread, function: u32, frame: u64, here: u64, 
 
 /// An enter whose node is the running one, or is known but not near.
 #[inline(never)]
-unsafe fn enter_far(thread: *mut Thread, function: u32, frame: u64, here: u64) -> u64 {
-    // SAFETY: as in `enter`, which has found room and no dead frames.
-    unsafe {
-        let top = top_of(thread);
-        let running = (*top).node as *mut Node;
-        // The root has no function, and neither has a caller that got 0 while nothing was recorded.
-        if (*running).function == function && function != 0 && process::folds_directly() {
-            (*running).recursive += CODE;
-            return push::<true>(thread, top, running, frame, flag::INNER);
-        }
-        enter_known(thread, function, frame, here)
+fn enter_far(thread: &'static Thread, function: u32, frame: u64, here: u64) -> u64 {
+    let top = top_of(thread);
+    let running = node_of(top);
+    // The root has no function, and neither has a caller that got 0 while nothing was recorded.
+    if running.function.get() == function && function != 0 && process::folds_directly() {
+        running.recursive.update(|recursive| recursive + CODE);
+        return push::<true>(thread, top, running, frame, flag::INNER);
     }
+    enter_known(thread, function, frame, here)
 }
 
 /// An enter whose node is known but not near.
 #[inline(never)]
-unsafe fn enter_known(thread: *mut Thread, function: u32, frame: u64, here: u64) -> u64 {
-    // SAFETY: as in `enter_far`, which has excluded a direct recursion.
-    unsafe {
-        let top = top_of(thread);
-        if process::depth_limit() == 0
-            && process::rule() != rule::SWI_CLASSIC
-            && let Some(node) = thread::known_child((*top).node as *mut Node, function)
-        {
-            return push::<true>(thread, top, node, frame, 0);
-        }
-        enter_slowly(function, frame, here)
+fn enter_known(thread: &'static Thread, function: u32, frame: u64, here: u64) -> u64 {
+    let top = top_of(thread);
+    if process::depth_limit() == 0
+        && process::rule() != rule::SWI_CLASSIC
+        && let Some(node) = thread::known_child(node_of(top), function)
+    {
+        return push::<true>(thread, top, node, frame, 0);
     }
+    enter_slowly(function, frame, here)
 }
 
 /// Opens an activation of a node and returns its token.
-///
-/// # Safety
-/// The record is the running thread's and has room above `top`; `node` is one of its tree. `TSC`
-/// only where the state says that this is the clock.
 #[inline(always)]
-unsafe fn push<const TSC: bool>(
-    thread: *mut Thread,
-    top: *mut Activation,
-    node: *mut Node,
+fn push<const TSC: bool>(
+    thread: &'static Thread,
+    top: &'static Activation,
+    node: &'static Node,
     frame: u64,
     flags: u64,
 ) -> u64 {
-    // SAFETY: by this function's own requirement.
-    unsafe {
-        let new = top.add(1);
-        (*thread).top = new as u64;
-        compiler_fence(Ordering::SeqCst);
-        let calls = (*node).calls;
-        (*node).calls = calls + CODE;
-        (*new).node = node as u64;
-        (*new).frame = frame;
-        (*new).reporter = 0;
-        let token = (*thread).private_tag + new as u64;
-        if is_chosen(node, calls) {
-            (*new).flags = flags;
-            (*new).check = Activation::check_of(node as u64, flags);
-            // The clock is read last, so that little of this falls into the measured interval.
-            (*new).start = if TSC { sys::tsc() } else { start_after_charging(thread, top) };
-        } else {
-            (*new).flags = flags | flag::UNTIMED;
-            (*new).check = Activation::check_of(node as u64, flags | flag::UNTIMED);
-        }
-        token
+    let new = above(top);
+    thread.top.set(address(new));
+    compiler_fence(Ordering::SeqCst);
+    let calls = node.calls.get();
+    node.calls.set(calls + CODE);
+    new.node.set(address(node));
+    new.frame.set(frame);
+    new.reporter.set(0);
+    let token = thread.private_tag.get() + address(new);
+    if is_chosen(node, calls) {
+        new.flags.set(flags);
+        new.check.set(treering_events::Activation::check_of(address(node), flags));
+        // The clock is read last, so that little of this falls into the measured interval.
+        new.start.set(if TSC { sys::tsc() } else { start_after_charging(thread, top) });
+    } else {
+        new.flags.set(flags | flag::UNTIMED);
+        new.check.set(treering_events::Activation::check_of(address(node), flags | flag::UNTIMED));
     }
+    token
 }
 
 /// The clock at the start of an activation. Where processor time is due to be charged, that is done
 /// before, to the caller.
 #[inline(always)]
-pub(crate) unsafe fn start_after_charging(thread: *mut Thread, caller: *mut Activation) -> u64 {
+pub(crate) fn start_after_charging(thread: &'static Thread, caller: &'static Activation) -> u64 {
     let now = sys::ticks();
-    // SAFETY: the record is the running thread's, with an activation at `caller`.
-    unsafe {
-        if now < (*thread).private_next_cpu {
-            return now;
-        }
-        thread::charge_cpu(thread, (*caller).node as *mut Node, now);
+    if now < thread.private_next_cpu.get() {
+        return now;
     }
+    thread::charge_cpu(thread, node_of(caller), now);
     sys::ticks()
 }
 
@@ -200,33 +167,30 @@ pub(crate) unsafe fn start_after_charging(thread: *mut Thread, caller: *mut Acti
 #[cold]
 #[inline(never)]
 fn enter_slowly(function: u32, frame: u64, here: u64) -> u64 {
-    // SAFETY: `ready` returns this thread's own record.
-    unsafe {
-        if let Some(token) = enter_otherwise(function, frame, here) {
-            return token;
+    if let Some(token) = enter_otherwise(function, frame, here) {
+        return token;
+    }
+    if function == IGNORED || function == 0 {
+        return NOTHING;
+    }
+    let Some(ready) = Ready::take() else { return NOTHING };
+    let thread = ready.0;
+    if top_of(thread).frame.get() < here {
+        leave_dead_frames(thread, here);
+    }
+    if here != 0 && frame != NO_FRAME && thread::is_on_other_stack(thread, here) {
+        thread.other_stacks.update(|other_stacks| other_stacks + CODE);
+    }
+    match find_node(thread, function) {
+        Found::Node(node, flags) => enter_found(thread, node, frame, flags),
+        Found::TooDeep => {
+            thread.beyond_limit.update(|beyond_limit| beyond_limit + 1);
+            thread.too_deep.update(|too_deep| too_deep + CODE);
+            BEYOND
         }
-        if function == IGNORED || function == 0 {
-            return NOTHING;
-        }
-        let Some(ready) = Ready::take() else { return NOTHING };
-        let thread = ready.0;
-        if (*top_of(thread)).frame < here {
-            leave_dead_frames(thread, here);
-        }
-        if here != 0 && frame != NO_FRAME && thread::is_on_other_stack(thread, here) {
-            (*thread).other_stacks += CODE;
-        }
-        match find_node(thread, function) {
-            Found::Node(node, flags) => enter_found(thread, node, frame, flags),
-            Found::TooDeep => {
-                (*thread).beyond_limit += 1;
-                (*thread).too_deep += CODE;
-                BEYOND
-            }
-            Found::NoMemory => {
-                (*thread).dropped += CODE;
-                NOTHING
-            }
+        Found::NoMemory => {
+            thread.dropped.update(|dropped| dropped + CODE);
+            NOTHING
         }
     }
 }
@@ -234,177 +198,146 @@ fn enter_slowly(function: u32, frame: u64, here: u64) -> u64 {
 /// An enter in a flat profile, with another clock, or where processor time is charged too;
 /// nothing when it is not a common case of these.
 #[inline(always)]
-unsafe fn enter_otherwise(function: u32, frame: u64, here: u64) -> Option<u64> {
-    let thread = sys::current();
-    // SAFETY: as in `enter`.
-    unsafe {
-        let is_ready = !thread.is_null() && (*thread).epoch | SLOW == STATE.load(Ordering::Relaxed);
-        if !is_ready || process::depth_limit() != 0 || function == IGNORED {
-            return None;
-        }
-        let top = top_of(thread);
-        if (*thread).top == (*thread).private_limit || (*top).frame < here {
-            return None;
-        }
-        let (node, flags) = if process::mode() == mode::FLAT {
-            let node = thread::known_flat_node(thread, function);
-            if node.is_null() {
-                return None;
-            }
-            (node, counted(node))
-        } else {
-            (near_child(top, function)?, 0)
-        };
-        Some(enter_found(thread, node, frame, flags))
+fn enter_otherwise(function: u32, frame: u64, here: u64) -> Option<u64> {
+    let thread = sys::current()?;
+    let is_ready = thread.epoch.get() | SLOW == STATE.load(Ordering::Relaxed);
+    if !is_ready || process::depth_limit() != 0 || function == IGNORED {
+        return None;
     }
+    let top = top_of(thread);
+    if thread.top.get() == thread.private_limit.get() || top.frame.get() < here {
+        return None;
+    }
+    let (node, flags) = if process::mode() == mode::FLAT {
+        let node = record::flat_node(thread, function)?;
+        (node, counted(node))
+    } else {
+        (near_child(top, function)?, 0)
+    };
+    Some(enter_found(thread, node, frame, flags))
 }
 
 /// Counts one more open activation of a node, and returns the flags of an activation of it.
 #[inline(always)]
-unsafe fn counted(node: *mut Node) -> u64 {
-    // SAFETY: the node is one of the running thread's.
-    unsafe {
-        let open = (*node).open;
-        (*node).open = open + 1;
-        flag::COUNTED | if open == 0 { 0 } else { flag::INNER }
-    }
+fn counted(node: &'static Node) -> u64 {
+    let open = node.open.get();
+    node.open.set(open + 1);
+    flag::COUNTED | if open == 0 { 0 } else { flag::INNER }
 }
 
-pub(crate) unsafe fn enter_found(thread: *mut Thread, node: *mut Node, frame: u64, flags: u64) -> u64 {
-    // SAFETY: the record is the running thread's, and has room.
-    unsafe {
-        let top = top_of(thread);
-        (*top.add(1)).children = 0;
-        push::<false>(thread, top, node, frame, flags)
-    }
+pub(crate) fn enter_found(thread: &'static Thread, node: &'static Node, frame: u64, flags: u64) -> u64 {
+    let top = top_of(thread);
+    above(top).children.set(0);
+    push::<false>(thread, top, node, frame, flags)
 }
 
 /// Gives an open activation other flags.
-///
-/// # Safety
-/// The activation is one of the running thread's.
-pub(crate) unsafe fn set_flags(activation: *mut Activation, flags: u64) {
-    // SAFETY: by this function's own requirement.
-    unsafe {
-        (*activation).flags = flags;
-        (*activation).check = Activation::check_of((*activation).node, flags);
-    }
-}
-
-/// The topmost open activation.
-#[inline(always)]
-pub(crate) unsafe fn top_of(thread: *mut Thread) -> *mut Activation {
-    // SAFETY: the record is the running thread's.
-    unsafe { (*thread).top as *mut Activation }
+pub(crate) fn set_flags(activation: &'static Activation, flags: u64) {
+    activation.flags.set(flags);
+    activation.check.set(treering_events::Activation::check_of(activation.node.get(), flags));
 }
 
 /// The record of the running thread, while events of its own are kept out.
-pub(crate) struct Ready(*mut Thread);
+pub(crate) struct Ready(&'static Thread);
 
 impl Ready {
     /// Nothing when the event cannot be recorded.
-    ///
-    /// # Safety
-    /// The thread's record is used only as long as this is held.
-    pub(crate) unsafe fn take() -> Option<Self> {
-        // SAFETY: records are valid as long as their store is mapped, and no store is unmapped.
-        unsafe {
-            if STATE.load(Ordering::Relaxed) == process::OFF {
-                return None;
-            }
-            let mut thread = sys::current();
-            if thread == sys::busy_thread() {
-                store::add_to_header(|header| &raw mut (*header).dropped_events, 1);
-                return None;
-            }
-            sys::set_current(sys::busy_thread());
-            if process::is_forked() {
-                thread = process::begin_in_child();
-            } else if thread.is_null() || !process::is_current_store(thread) {
-                thread = thread::attach();
-            }
-            let is_on = !thread.is_null() && STATE.load(Ordering::Relaxed) != process::OFF;
-            if is_on && (*thread).epoch != process::epoch() {
-                thread::renew(thread);
-            }
-            let ready = Self(thread);
-            is_on.then_some(ready)
+    pub(crate) fn take() -> Option<Self> {
+        if STATE.load(Ordering::Relaxed) == process::OFF {
+            return None;
         }
+        let current = sys::current();
+        if current.is_some_and(sys::is_busy) {
+            store::add_to_header(|header| &header.dropped_events, 1);
+            return None;
+        }
+        sys::set_current(Some(sys::busy_thread()));
+        let found = match current {
+            _ if process::is_forked() => process::begin_in_child(),
+            Some(thread) if process::is_current_store(thread) => Some(thread),
+            _ => thread::attach(),
+        };
+        let Some(thread) = found else {
+            sys::set_current(None);
+            return None;
+        };
+        let ready = Self(thread);
+        if STATE.load(Ordering::Relaxed) == process::OFF {
+            return None;
+        }
+        if thread.epoch.get() != process::epoch() {
+            thread::renew(thread);
+        }
+        Some(ready)
     }
 }
 
 impl Ready {
     /// The record.
-    pub(crate) fn thread(&self) -> *mut Thread {
+    pub(crate) fn thread(&self) -> &'static Thread {
         self.0
     }
 }
 
 impl Drop for Ready {
     fn drop(&mut self) {
-        sys::set_current(self.0);
+        sys::set_current(Some(self.0));
     }
 }
 
 pub(crate) enum Found {
     /// The node, and the flags of an activation of it.
-    Node(*mut Node, u64),
+    Node(&'static Node, u64),
     TooDeep,
     NoMemory,
 }
 
 /// The node that a call of `function` leads to, under the recursion rule.
-pub(crate) unsafe fn find_node(thread: *mut Thread, function: u32) -> Found {
-    // SAFETY: the record is the running thread's.
-    unsafe {
-        let limit = u64::from(process::depth_limit());
-        if limit != 0 && thread::depth(thread) >= limit {
-            return Found::TooDeep;
-        }
-        if (*thread).top == (*thread).private_limit && !thread::grow_stack(thread) {
-            return Found::NoMemory;
-        }
-        let running = (*top_of(thread)).node as *mut Node;
-        let folded = if process::mode() == mode::FLAT { None } else { fold(running, function) };
-        if let Some(above) = folded {
-            (*above).recursive += CODE;
-        }
-        let node = match (process::mode(), folded) {
-            (mode::FLAT, _) => flat_node(thread, function),
-            (_, Some(above)) => Some(above),
-            _ => child(thread, running, function),
-        };
-        let Some(node) = node else { return Found::NoMemory };
-        let flags = match process::rule() {
-            _ if process::mode() == mode::FLAT => counted(node),
-            rule::SWI_CLASSIC => counted(node),
-            _ if folded.is_some() => flag::INNER,
-            _ => 0,
-        };
-        Found::Node(node, flags)
+pub(crate) fn find_node(thread: &'static Thread, function: u32) -> Found {
+    let limit = u64::from(process::depth_limit());
+    if limit != 0 && thread::depth(thread) >= limit {
+        return Found::TooDeep;
     }
+    if !thread::has_room(thread) && !thread::grow_stack(thread) {
+        return Found::NoMemory;
+    }
+    let running = node_of(top_of(thread));
+    let folded = if process::mode() == mode::FLAT { None } else { fold(running, function) };
+    if let Some(above) = folded {
+        above.recursive.update(|recursive| recursive + CODE);
+    }
+    let node = match (process::mode(), folded) {
+        (mode::FLAT, _) => thread::flat_node(thread, function),
+        (_, Some(above)) => Some(above),
+        _ => child(thread, running, function),
+    };
+    let Some(node) = node else { return Found::NoMemory };
+    let flags = match process::rule() {
+        _ if process::mode() == mode::FLAT => counted(node),
+        rule::SWI_CLASSIC => counted(node),
+        _ if folded.is_some() => flag::INNER,
+        _ => 0,
+    };
+    Found::Node(node, flags)
 }
 
 /// The node at or above `running` that a call of `function` is folded into, if any.
-pub(crate) unsafe fn fold(running: *mut Node, function: u32) -> Option<*mut Node> {
-    // SAFETY: parents lead up to the root.
-    unsafe {
-        match process::rule() {
-            rule::FULL => None,
-            _ if (*running).function == function => Some(running),
-            rule::SWI_CLASSIC => {
-                let caller = (*running).function;
-                let mut at = running;
-                while (*at).parent != 0 {
-                    let above = store::at::<Node>((*at).parent);
-                    if (*at).function == function && (*above).function == caller {
-                        return Some(at);
-                    }
-                    at = above;
+pub(crate) fn fold(running: &'static Node, function: u32) -> Option<&'static Node> {
+    match process::rule() {
+        rule::FULL => None,
+        _ if running.function.get() == function => Some(running),
+        rule::SWI_CLASSIC => {
+            let caller = running.function.get();
+            let mut at = running;
+            while at.parent.get() != 0 {
+                let above = record::at::<Node>(at.parent.get());
+                if at.function.get() == function && above.function.get() == caller {
+                    return Some(at);
                 }
-                None
+                at = above;
             }
-            _ => None,
+            None
         }
+        _ => None,
     }
 }

@@ -2,11 +2,13 @@
 
 use core::sync::atomic::Ordering;
 
-use treering_events::{Activation, CODE, Node, Thread, unwound};
+use treering_events::cells::{Activation, Thread};
+use treering_events::{CODE, unwound};
 
-use crate::event::{self, BEYOND, NO_FRAME, NOTHING, Ready, top_of};
+use crate::event::{self, BEYOND, NO_FRAME, NOTHING, Ready};
 use crate::leave::leave;
 use crate::process::{self, FLAT, SLOW, STATE};
+use crate::record::{address, below, node_of, stack_word, top_of};
 use crate::{sys, thread};
 
 /// Leaves activations whose frames the program has jumped out of.
@@ -14,53 +16,47 @@ use crate::{sys, thread};
 /// Only frames of the thread's own stack tell: a coroutine or a signal handler on a stack of its
 /// own leaves nothing.
 #[cold]
-pub(crate) unsafe fn leave_dead_frames(thread: *mut Thread, here: u64) {
-    // SAFETY: the record is the running thread's.
-    unsafe {
-        let low = (*thread).private[thread::word::STACK_LOW];
-        let high = (*thread).private[thread::word::STACK_HIGH];
-        let is_own = |frame: u64| low <= frame && frame < high;
-        let now = sys::ticks();
-        loop {
-            let top = top_of(thread);
-            if (*top).frame >= here {
-                return;
-            }
-            if !is_own(here) || !is_own((*top).frame) {
-                (*top).frame = NO_FRAME;
-                return;
-            }
-            thread::unwind(thread, top.sub(1) as u64, unwound::BY_JUMP, now);
+pub(crate) fn leave_dead_frames(thread: &'static Thread, here: u64) {
+    let low = thread.private[thread::word::STACK_LOW].get();
+    let high = thread.private[thread::word::STACK_HIGH].get();
+    let is_own = |frame: u64| low <= frame && frame < high;
+    let now = sys::ticks();
+    loop {
+        let top = top_of(thread);
+        if top.frame.get() >= here {
+            return;
         }
+        if !is_own(here) || !is_own(top.frame.get()) {
+            top.frame.set(NO_FRAME);
+            return;
+        }
+        thread::unwind(thread, address(below(top)), unwound::BY_JUMP, now);
     }
 }
 
 /// The program is about to jump to the code with the stack pointer `target`, out of all that
 /// runs below it; out of a signal handler on a stack of its own as well.
 pub(crate) fn jump(target: u64) {
-    let thread = sys::current();
-    if STATE.load(Ordering::Relaxed) == process::OFF || thread.is_null() || thread == sys::busy_thread() {
+    if STATE.load(Ordering::Relaxed) == process::OFF {
         return;
     }
-    // SAFETY: the record is this thread's own; `Ready` holds it.
-    unsafe {
-        let low = (*thread).private[thread::word::STACK_LOW];
-        let high = (*thread).private[thread::word::STACK_HIGH];
-        let is_own = |frame: u64| low <= frame && frame < high;
-        let handler = if is_own(target) { sys::signal_stack() } else { None };
-        let is_of_handler = |frame: u64| handler.is_some_and(|(low, high)| low <= frame && frame < high);
-        let frame = (*top_of(thread)).frame;
-        if frame >= target && !is_of_handler(frame) {
-            return;
-        }
-        let Some(ready) = Ready::take() else { return };
-        let thread = ready.thread();
-        let now = sys::ticks();
-        while is_of_handler((*top_of(thread)).frame) {
-            thread::unwind(thread, top_of(thread).sub(1) as u64, unwound::BY_JUMP, now);
-        }
-        leave_dead_frames(thread, target);
+    let Some(thread) = sys::recorded_thread() else { return };
+    let low = thread.private[thread::word::STACK_LOW].get();
+    let high = thread.private[thread::word::STACK_HIGH].get();
+    let is_own = |frame: u64| low <= frame && frame < high;
+    let handler = if is_own(target) { sys::signal_stack() } else { None };
+    let is_of_handler = |frame: u64| handler.is_some_and(|(low, high)| low <= frame && frame < high);
+    let frame = top_of(thread).frame.get();
+    if frame >= target && !is_of_handler(frame) {
+        return;
     }
+    let Some(ready) = Ready::take() else { return };
+    let thread = ready.thread();
+    let now = sys::ticks();
+    while is_of_handler(top_of(thread).frame.get()) {
+        thread::unwind(thread, address(below(top_of(thread))), unwound::BY_JUMP, now);
+    }
+    leave_dead_frames(thread, target);
 }
 
 /// How a function reports that it is entered.
@@ -79,32 +75,27 @@ pub(crate) struct Enter {
 /// A function is entered that the compiler has report itself.
 #[inline(always)]
 pub(crate) fn enter_function(state: u32, id: u32, enter: Enter) {
-    let thread = sys::current();
-    // SAFETY: the current record is null or one that only this thread changes.
-    let is_called_by_topmost =
-        unsafe { !thread.is_null() && (*thread).epoch == state & !SLOW & !FLAT && is_called_by_topmost(thread, enter) };
+    let is_called_by_topmost = sys::current().is_some_and(|thread| {
+        thread.epoch.get() == state & !SLOW & !FLAT && is_called_by_topmost(thread, enter)
+    });
     if !is_called_by_topmost {
         leave_interrupted(enter);
     }
     let token = event::enter_in(state, id, enter.frame, enter.frame);
-    if token != NOTHING && token != BEYOND {
-        // SAFETY: the activation was just entered by this thread.
-        unsafe { (*top_of(sys::current())).reporter = enter.reporter };
+    if token != NOTHING && token != BEYOND && let Some(thread) = sys::current() {
+        top_of(thread).reporter.set(enter.reporter);
     }
 }
 
 /// Whether the topmost activation has surely made the call: the place below its frame holds where
 /// the call returns to.
 #[inline(always)]
-unsafe fn is_called_by_topmost(thread: *mut Thread, enter: Enter) -> bool {
-    // SAFETY: the record is the running thread's. Its stack is mapped from the stack pointer up.
-    unsafe {
-        let frame = (*top_of(thread)).frame;
-        let low = (*thread).private[thread::word::STACK_LOW];
-        let high = (*thread).private[thread::word::STACK_HIGH];
-        let is_on_stack = low <= enter.frame && enter.frame < frame && frame < high;
-        is_on_stack && *((frame - WORD) as *const u64) == enter.call_site
-    }
+fn is_called_by_topmost(thread: &'static Thread, enter: Enter) -> bool {
+    let frame = top_of(thread).frame.get();
+    let low = thread.private[thread::word::STACK_LOW].get();
+    let high = thread.private[thread::word::STACK_HIGH].get();
+    let is_on_stack = low <= enter.frame && enter.frame < frame && frame < high;
+    is_on_stack && stack_word(frame - WORD) == enter.call_site
 }
 
 const WORD: u64 = 8;
@@ -124,43 +115,36 @@ const LONGEST_START: u64 = 512;
 #[cold]
 #[inline(never)]
 fn leave_interrupted(enter: Enter) {
-    let thread = sys::current();
-    if thread.is_null() || thread == sys::busy_thread() {
+    let Some(thread) = sys::recorded_thread() else { return };
+    let top = top_of(thread);
+    let low = thread.private[thread::word::STACK_LOW].get();
+    let high = thread.private[thread::word::STACK_HIGH].get();
+    let is_own = |frame: u64| low <= frame && frame < high;
+    if !is_own(enter.frame) || !is_own(top.frame.get()) {
         return;
     }
-    // SAFETY: the record is this thread's own; `Ready` holds it. The thread's stack is mapped from the
-    // stack pointer up.
-    unsafe {
+    // Two activations of a frame that are reported by the same code: the first is over.
+    let is_again = |top: &'static Activation| top.frame.get() == enter.frame && top.reporter.get() == enter.reporter;
+    let is_inlined = is_inlined(enter, top.reporter.get());
+    let mut limit = if is_inlined { enter.frame } else { enter.frame + 1 };
+    if !is_inlined && top.frame.get() - WORD >= enter.frame {
+        let end = high.min(enter.frame + FARTHEST);
+        let mut places = (enter.frame..end).step_by(WORD as usize);
+        let found = places.find(|&place| stack_word(place) == enter.call_site);
+        limit = found.map_or(limit, |place| place + 1);
+    }
+    if top.frame.get() >= limit && !is_again(top) {
+        return;
+    }
+    let Some(ready) = Ready::take() else { return };
+    let thread = ready.thread();
+    let now = sys::ticks();
+    loop {
         let top = top_of(thread);
-        let low = (*thread).private[thread::word::STACK_LOW];
-        let high = (*thread).private[thread::word::STACK_HIGH];
-        let is_own = |frame: u64| low <= frame && frame < high;
-        if !is_own(enter.frame) || !is_own((*top).frame) {
+        if !is_own(top.frame.get()) || top.frame.get() >= limit && !is_again(top) {
             return;
         }
-        // Two activations of a frame that are reported by the same code: the first is over.
-        let is_again = |top: *mut Activation| (*top).frame == enter.frame && (*top).reporter == enter.reporter;
-        let is_inlined = is_inlined(enter, (*top).reporter);
-        let mut below = if is_inlined { enter.frame } else { enter.frame + 1 };
-        if !is_inlined && (*top).frame - WORD >= enter.frame {
-            let end = high.min(enter.frame + FARTHEST);
-            let mut places = (enter.frame..end).step_by(WORD as usize);
-            let found = places.find(|&place| *(place as *const u64) == enter.call_site);
-            below = found.map_or(below, |place| place + 1);
-        }
-        if (*top).frame >= below && !is_again(top) {
-            return;
-        }
-        let Some(ready) = Ready::take() else { return };
-        let thread = ready.thread();
-        let now = sys::ticks();
-        loop {
-            let top = top_of(thread);
-            if !is_own((*top).frame) || (*top).frame >= below && !is_again(top) {
-                return;
-            }
-            thread::unwind(thread, top.sub(1) as u64, unwound::BY_JUMP, now);
-        }
+        thread::unwind(thread, address(below(top)), unwound::BY_JUMP, now);
     }
 }
 
@@ -176,77 +160,60 @@ fn is_inlined(enter: Enter, outer: u64) -> bool {
 ///
 /// The stack pointer may be lower than it was at the enter, by arrays of variable length.
 pub(crate) fn leave_function(id: u32, frame: u64, is_gone: bool) {
-    let thread = sys::current();
-    if thread.is_null() || thread == sys::busy_thread() {
-        return;
+    let Some(thread) = sys::recorded_thread() else { return };
+    let top = top_of(thread);
+    let node = node_of(top);
+    let is_it = match is_gone {
+        false => top.frame.get() == frame,
+        true => top.frame.get() < frame && below(top).frame.get() > frame,
+    };
+    // The root is of no function, so there is an activation below.
+    if node.function.get() == id && is_it {
+        return leave(thread.private_tag.get() + address(top));
     }
-    // SAFETY: the record is this thread's own; the activation of the root stands below all others.
-    unsafe {
-        let top = top_of(thread);
-        let node = (*top).node as *mut Node;
-        let is_it = match is_gone {
-            false => (*top).frame == frame,
-            true => (*top).frame < frame && (*top.sub(1)).frame > frame,
-        };
-        // The root is of no function, so there is an activation below.
-        if (*node).function == id && is_it {
-            return leave((*thread).private_tag + top as u64);
-        }
-        leave_function_below(thread, id, frame, is_gone);
-    }
+    leave_function_below(thread, id, frame, is_gone);
 }
 
 #[cold]
-unsafe fn leave_function_below(thread: *mut Thread, id: u32, frame: u64, is_gone: bool) {
-    // SAFETY: the record is this thread's own; the activation of the root ends the search.
-    unsafe {
-        let is_exact = |at: *mut Activation| (*at).frame == frame && !is_gone;
-        let found = match (*thread).beyond_limit {
-            0 => topmost(thread, id, |at| is_gone || (*at).frame >= frame)
-                .map(|at| if is_gone { outermost_below(thread, at, id, frame) } else { at }),
-            // It may be one that was too deep, which has no activation.
-            _ => topmost(thread, id, is_exact),
-        };
-        if let Some(found) = found {
-            return leave((*thread).private_tag + found as u64);
-        }
-        if (*thread).epoch == process::epoch() && (*thread).beyond_limit == 0 {
-            (*thread).unbalanced += CODE;
-        }
-        (*thread).beyond_limit = (*thread).beyond_limit.saturating_sub(1);
+fn leave_function_below(thread: &'static Thread, id: u32, frame: u64, is_gone: bool) {
+    let is_exact = |at: &'static Activation| at.frame.get() == frame && !is_gone;
+    let found = match thread.beyond_limit.get() {
+        0 => topmost(thread, id, |at| is_gone || at.frame.get() >= frame)
+            .map(|at| if is_gone { outermost_below(thread, at, id, frame) } else { at }),
+        // It may be one that was too deep, which has no activation.
+        _ => topmost(thread, id, is_exact),
+    };
+    if let Some(found) = found {
+        return leave(thread.private_tag.get() + address(found));
     }
+    if thread.epoch.get() == process::epoch() && thread.beyond_limit.get() == 0 {
+        thread.unbalanced.update(|unbalanced| unbalanced + CODE);
+    }
+    thread.beyond_limit.set(thread.beyond_limit.get().saturating_sub(1));
 }
 
 /// The topmost activation of a function that may be it.
-unsafe fn topmost(thread: *mut Thread, id: u32, may_be: impl Fn(*mut Activation) -> bool) -> Option<*mut Activation> {
-    // SAFETY: the record is the running thread's; the activation of the root is the first.
-    unsafe {
-        let first = (*thread).stack_address as *mut Activation;
-        let mut at = top_of(thread);
-        while at > first {
-            let node = (*at).node as *mut Node;
-            if (*node).function == id && may_be(at) {
-                return Some(at);
-            }
-            at = at.sub(1);
+fn topmost(thread: &'static Thread, id: u32, may_be: impl Fn(&'static Activation) -> bool) -> Option<&'static Activation> {
+    let mut at = top_of(thread);
+    while address(at) > thread.stack_address.get() {
+        let node = node_of(at);
+        if node.function.get() == id && may_be(at) {
+            return Some(at);
         }
+        at = below(at);
     }
     None
 }
 
 /// The outermost activation of a function whose frame is below `frame`, from `at` on; `at` itself where
 /// its frame is on another stack.
-unsafe fn outermost_below(thread: *mut Thread, at: *mut Activation, id: u32, frame: u64) -> *mut Activation {
-    // SAFETY: the record is the running thread's; the activation of the root is the first.
-    unsafe {
-        let first = (*thread).stack_address as *mut Activation;
-        let (mut at, mut found) = (at, at);
-        while at > first && (*at).frame < frame {
-            if (*((*at).node as *mut Node)).function == id {
-                found = at;
-            }
-            at = at.sub(1);
+fn outermost_below(thread: &'static Thread, at: &'static Activation, id: u32, frame: u64) -> &'static Activation {
+    let (mut at, mut found) = (at, at);
+    while address(at) > thread.stack_address.get() && at.frame.get() < frame {
+        if node_of(at).function.get() == id {
+            found = at;
         }
-        found
+        at = below(at);
     }
+    found
 }

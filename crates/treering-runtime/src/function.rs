@@ -50,7 +50,7 @@ impl Function {
     fn described(described: Described) -> Self {
         let _quiet = Quiet::begin();
         process::initialise();
-        if store::header().is_null() {
+        if store::header().is_none() {
             return Self(IGNORED);
         }
         Self(registry::number(described, &process::filter()))
@@ -67,7 +67,7 @@ impl Function {
     /// ```
     pub fn called_from(self, line: u32) -> Self {
         let _quiet = Quiet::begin();
-        if !self.is_recorded() || store::header().is_null() {
+        if !self.is_recorded() || store::header().is_none() {
             return self;
         }
         Self(registry::number_for_line(self.0, line))

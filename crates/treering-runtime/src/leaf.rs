@@ -6,14 +6,16 @@
 
 use core::sync::atomic::Ordering;
 
-use treering_events::{CODE, Node, Thread, flag, mode};
+use treering_events::cells::{Node, Thread};
+use treering_events::{CODE, flag, mode};
 
 use crate::event::{
-    Found, NOTHING, Ready, find_node, is_chosen, near_child, start_after_charging, top_of,
+    Found, NOTHING, Ready, find_node, is_chosen, near_child, start_after_charging,
 };
 use crate::frame::leave_dead_frames;
 use crate::leave::measure;
 use crate::process::{self, FLAT, SLOW, STATE};
+use crate::record::{self, address, top_of};
 use crate::registry::IGNORED;
 use crate::{sys, thread};
 
@@ -40,46 +42,36 @@ impl Token {
 /// A leaf is entered; `here` is the stack pointer now, or 0.
 #[inline(always)]
 pub(crate) fn enter(state: u32, function: u32, here: u64) -> Token {
-    let thread = sys::current();
-    // SAFETY: as in `event::enter_in`.
-    unsafe {
-        if thread.is_null() || (*thread).epoch != state {
-            return enter_flat(state, function, here);
-        }
-        let top = top_of(thread);
-        match near_child(top, function) {
-            Some(node) if (*top).frame >= here => count(thread, node),
-            _ => enter_slowly(function, here),
-        }
+    let Some(thread) = sys::current().filter(|thread| thread.epoch.get() == state) else {
+        return enter_flat(state, function, here);
+    };
+    let top = top_of(thread);
+    match near_child(top, function) {
+        Some(node) if top.frame.get() >= here => count(thread, node),
+        _ => enter_slowly(function, here),
     }
 }
 
 /// Counts a call of a node, where the clock is the processor's counter.
 #[inline(always)]
-unsafe fn count(thread: *mut Thread, node: *mut Node) -> Token {
-    // SAFETY: the record is the running thread's, and the node one of its tree.
-    unsafe {
-        let calls = (*node).calls;
-        (*node).calls = calls + CODE;
-        match is_chosen(node, calls) {
-            false => Token::UNTIMED,
-            true => Token { node: (*thread).private_tag + node as u64, start: sys::tsc() },
-        }
+fn count(thread: &'static Thread, node: &'static Node) -> Token {
+    let calls = node.calls.get();
+    node.calls.set(calls + CODE);
+    match is_chosen(node, calls) {
+        false => Token::UNTIMED,
+        true => Token { node: thread.private_tag.get() + address(node), start: sys::tsc() },
     }
 }
 
 /// An enter in a flat profile, if that is the state and the function has a node.
 #[inline(never)]
 fn enter_flat(state: u32, function: u32, here: u64) -> Token {
-    let thread = sys::current();
-    // SAFETY: as in `enter`.
-    unsafe {
-        if !thread.is_null() && (*thread).epoch | FLAT == state && (*top_of(thread)).frame >= here {
-            let node = thread::known_flat_node(thread, function);
-            if !node.is_null() {
-                return count(thread, node);
-            }
-        }
+    if let Some(thread) = sys::current()
+        && thread.epoch.get() | FLAT == state
+        && top_of(thread).frame.get() >= here
+        && let Some(node) = record::flat_node(thread, function)
+    {
+        return count(thread, node);
     }
     enter_slowly(function, here)
 }
@@ -90,32 +82,29 @@ fn enter_slowly(function: u32, here: u64) -> Token {
     if function == IGNORED || function == 0 {
         return Token::UNTIMED;
     }
-    // SAFETY: `Ready` holds this thread's own record.
-    unsafe {
-        let Some(ready) = Ready::take() else { return Token::UNTIMED };
-        let thread = ready.thread();
-        if (*top_of(thread)).frame < here {
-            leave_dead_frames(thread, here);
+    let Some(ready) = Ready::take() else { return Token::UNTIMED };
+    let thread = ready.thread();
+    if top_of(thread).frame.get() < here {
+        leave_dead_frames(thread, here);
+    }
+    match find_node(thread, function) {
+        Found::Node(node, flags) => {
+            node.open.update(|open| open - u32::from(flags & flag::COUNTED != 0));
+            let calls = node.calls.get();
+            node.calls.set(calls + CODE);
+            if !is_chosen(node, calls) {
+                return Token::UNTIMED;
+            }
+            let node = thread.private_tag.get() + address(node);
+            Token { node, start: start_after_charging(thread, top_of(thread)) }
         }
-        match find_node(thread, function) {
-            Found::Node(node, flags) => {
-                (*node).open -= u32::from(flags & flag::COUNTED != 0);
-                let calls = (*node).calls;
-                (*node).calls = calls + CODE;
-                if !is_chosen(node, calls) {
-                    return Token::UNTIMED;
-                }
-                let node = (*thread).private_tag + node as u64;
-                Token { node, start: start_after_charging(thread, top_of(thread)) }
-            }
-            Found::TooDeep => {
-                (*thread).too_deep += CODE;
-                Token::UNTIMED
-            }
-            Found::NoMemory => {
-                (*thread).dropped += CODE;
-                Token::UNTIMED
-            }
+        Found::TooDeep => {
+            thread.too_deep.update(|too_deep| too_deep + CODE);
+            Token::UNTIMED
+        }
+        Found::NoMemory => {
+            thread.dropped.update(|dropped| dropped + CODE);
+            Token::UNTIMED
         }
     }
 }
@@ -123,58 +112,46 @@ fn enter_slowly(function: u32, here: u64) -> Token {
 /// A leaf that is timed is left. One of another thread or another period of recording has no effect.
 #[inline(never)]
 pub(crate) fn leave(token: Token) {
-    let thread = sys::current();
-    if thread.is_null() {
+    let Some(thread) = sys::current() else { return };
+    let place = token.node.wrapping_sub(thread.private_tag.get());
+    let (epoch, state) = (thread.epoch.get(), STATE.load(Ordering::Relaxed));
+    if place >> 48 != 0 || sys::is_busy(thread) {
         return;
     }
-    // SAFETY: the record is this thread's own, and the node is one of its tree, as the tag says.
-    unsafe {
-        let place = token.node.wrapping_sub((*thread).private_tag);
-        let (epoch, state) = ((*thread).epoch, STATE.load(Ordering::Relaxed));
-        if place >> 48 != 0 || thread == sys::busy_thread() {
-            return;
-        }
-        let node = place as *mut Node;
-        if epoch == state {
-            add(thread, node, token.start, sys::tsc());
-        } else if epoch == state & !(SLOW | FLAT) {
-            leave_otherwise(thread, node, token.start);
-        }
+    let node = record::leaf_at(place);
+    if epoch == state {
+        add(thread, node, token.start, sys::tsc());
+    } else if epoch == state & !(SLOW | FLAT) {
+        leave_otherwise(thread, node, token.start);
     }
 }
 
 /// Leaves a leaf in a flat profile, with another clock, or where processor time is charged too.
 #[inline(never)]
-unsafe fn leave_otherwise(thread: *mut Thread, node: *mut Node, start: u64) {
+fn leave_otherwise(thread: &'static Thread, node: &'static Node, start: u64) {
     let now = sys::ticks();
-    // SAFETY: by `leave`.
-    unsafe {
-        if add(thread, node, start, now) && process::mode() == mode::FLAT {
-            (*node).self_total += now - start;
-            (*top_of(thread)).children += now - start;
-        }
-        if now >= (*thread).private_next_cpu {
-            thread::charge_cpu(thread, node, now);
-        }
+    if add(thread, node, start, now) && process::mode() == mode::FLAT {
+        node.self_total.update(|total| total + (now - start));
+        top_of(thread).children.update(|children| children + (now - start));
+    }
+    if now >= thread.private_next_cpu.get() {
+        thread::charge_cpu(thread, node, now);
     }
 }
 
 /// Adds the time of an activation to its node, if it was the time of a leaf.
 #[inline(always)]
-unsafe fn add(thread: *mut Thread, node: *mut Node, start: u64, now: u64) -> bool {
-    // SAFETY: by `leave`.
-    unsafe {
-        if now < start {
-            (*thread).clock_steps_back += CODE;
-            return false;
-        }
-        if (*thread).last_ticks > start {
-            (*thread).branched_leaves += CODE;
-            return false;
-        }
-        let is_inner = (*top_of(thread)).node == node as u64 || (*node).open > 0;
-        measure(node, now - start, is_inner);
-        (*thread).last_ticks = now;
-        true
+fn add(thread: &'static Thread, node: &'static Node, start: u64, now: u64) -> bool {
+    if now < start {
+        thread.clock_steps_back.update(|clock_steps_back| clock_steps_back + CODE);
+        return false;
     }
+    if thread.last_ticks.get() > start {
+        thread.branched_leaves.update(|branched_leaves| branched_leaves + CODE);
+        return false;
+    }
+    let is_inner = top_of(thread).node.get() == address(node) || node.open.get() > 0;
+    measure(node, now - start, is_inner);
+    thread.last_ticks.set(now);
+    true
 }

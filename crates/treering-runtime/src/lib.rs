@@ -39,7 +39,6 @@ macro_rules! when_enabled {
 pub mod counting;
 
 when_enabled! {
-    mod allocation;
     mod arguments;
     pub mod benchmark;
     pub mod c_abi;
@@ -58,11 +57,11 @@ when_enabled! {
     mod leave;
     mod line;
     mod memory;
-    mod memory_abi;
     mod output;
     mod point;
     mod port;
     mod process;
+    mod record;
     mod registry;
     mod scope;
     mod session;
@@ -77,13 +76,12 @@ when_enabled! {
     #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
     mod unheard;
 
-    pub use allocation::{allocated, freed};
     pub use calibrate::set_call_cost;
     pub use control::{clear_profiler, finish, parameter, point, result, set_profiler};
     pub use function::{Call, Function, Place};
     pub use future::Instrumented;
     pub use line::{line, rest_of_line};
-    pub use memory::Allocator;
+    pub use memory::{Allocator, allocated, freed};
     pub use scope::{Leaf, Scope, Site};
     pub use snapshot::{Snapshot, discard, keep_live, output, save, snapshot, snapshot_of, ticks};
 }

@@ -1,14 +1,21 @@
 //! Memory: which node allocates, how much of it is still in use, and how much was at once.
 //!
-//! What is counted, and how a block's tag leads back to its node, is in `treering-memory`.
+//! What is counted, and how a block's tag leads back to its node, is in `treering-memory`. Blocks come from an
+//! [`Allocator`] of the program, from an interpreter, which notes them ([`allocated`], [`freed`]), and from the
+//! allocator of `libtreering_malloc.so`, of the crate `treering-malloc`. That exports `treering_malloc_attach`. When the
+//! runtime is loaded, be it in the program or in a library, it looks for that function and tells it where its records
+//! are, so a program without a runtime pays nothing and one that loads it late is recorded from then on. Nothing is
+//! looked up later, when locks may be held.
 
+use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::alloc::{GlobalAlloc, Layout, System};
 
 use treering_events::{Thread, flag};
-use treering_memory::{Process, Running};
+use treering_memory::{Hooks, Process, Running};
 
 use crate::process::{self, OFF, Quiet, STATE};
+use crate::record::shared_u32;
 use crate::{store, stray, sys};
 
 /// Bytes of a tag.
@@ -82,7 +89,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let Some(larger) = with_tag(layout, layout.size()) else { return core::ptr::null_mut() };
-        // SAFETY: as in `alloc`.
+        // SAFETY: the size is not 0; a block that is not null has room for the tag.
         unsafe {
             let quiet = alone();
             let block = self.inner.alloc_zeroed(larger);
@@ -112,7 +119,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
         if with_tag(layout, new_size).is_none() {
             return core::ptr::null_mut();
         }
-        // SAFETY: as in `dealloc`; the new size was checked.
+        // SAFETY: the block is ours, so it has a tag and was allocated with the larger layout, whose parts were checked
+        // then; the new size was checked above.
         unsafe {
             let old = block.add(layout.size()).cast::<u64>().read_unaligned();
             let larger = Layout::from_size_align_unchecked(layout.size() + TAG, layout.align());
@@ -135,7 +143,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
 unsafe fn tag(block: *mut u8, size: usize) -> *mut u8 {
     if !block.is_null() {
         // SAFETY: by this function's own requirement.
-        unsafe { block.add(size).cast::<u64>().write_unaligned(allocated(size as u64)) };
+        unsafe { block.add(size).cast::<u64>().write_unaligned(attributed(size as u64)) };
     }
     block
 }
@@ -149,7 +157,7 @@ pub(crate) struct Here;
 unsafe impl Process for Here {
     #[inline(always)]
     fn thread(self) -> *mut Thread {
-        sys::current()
+        sys::current_pointer()
     }
 
     #[inline(always)]
@@ -168,9 +176,48 @@ unsafe impl Process for Here {
     }
 }
 
+/// Notes that the running function has allocated a block of `bytes` bytes. The result is to be kept with the block,
+/// for [`freed`]. It is 0, and nothing is counted, while nothing is recorded and outside of all functions.
+///
+/// ```
+/// # treering_runtime::clear_profiler();
+/// assert_eq!(treering_runtime::allocated(100), 0);
+/// ```
+#[inline]
+pub fn allocated(bytes: u64) -> u64 {
+    let is_outside = sys::current().is_none_or(|thread| thread.top.get() == thread.stack_address.get());
+    match Running::find(Here) {
+        Some(running) if !is_outside => {
+            note_block();
+            running.allocated(bytes)
+        }
+        _ => 0,
+    }
+}
+
+/// Notes that a block of `bytes` bytes, for which [`allocated`] returned `tag`, is freed: it is taken off the
+/// function that allocated it.
+///
+/// # Safety
+/// The tag is 0, or was returned in this process or in one that it was forked from.
+#[inline]
+pub unsafe fn freed(tag: u64, bytes: u64) {
+    // SAFETY: by this function's own requirement.
+    unsafe { treering_memory::freed(Here, tag, bytes) };
+}
+
+/// Says in the file that memory is counted, once.
+#[inline(always)]
+fn note_block() {
+    let is_noted = store::header().is_none_or(|header| shared_u32(&header.flags).load(Ordering::Relaxed) & flag::MEMORY != 0);
+    if !is_noted {
+        store::set_flag(flag::MEMORY);
+    }
+}
+
 /// Attributes a block of that many bytes to what runs in this thread, and returns its tag.
 #[inline(always)]
-fn allocated(bytes: u64) -> u64 {
+fn attributed(bytes: u64) -> u64 {
     match Running::find(Here) {
         Some(running) => running.allocated(bytes),
         None => allocated_outside(bytes),
@@ -184,7 +231,7 @@ fn allocated(bytes: u64) -> u64 {
 pub(crate) fn allocated_outside(bytes: u64) -> u64 {
     set_in_use();
     let is_recording = STATE.load(Ordering::Relaxed) != OFF && !process::is_forked();
-    if is_recording && !store::header().is_null() && sys::current().is_null() {
+    if is_recording && store::header().is_some() && sys::current().is_none() {
         stray::count(bytes);
     }
     0
@@ -199,7 +246,7 @@ pub(crate) fn set_in_use() {
 
 /// Says in the file that blocks are counted, if they are. Called for every new record of a thread.
 pub(crate) fn note_use() {
-    if IS_IN_USE.load(Ordering::Relaxed) && !store::header().is_null() {
+    if IS_IN_USE.load(Ordering::Relaxed) && store::header().is_some() {
         store::set_flag(flag::MEMORY);
     }
 }
@@ -213,6 +260,44 @@ pub(crate) fn mark(number: u64) -> u64 {
 pub(crate) fn set_preloaded() {
     IS_PRELOADED.store(true, Ordering::Relaxed);
     set_in_use();
+}
+
+extern "C" fn thread() -> *mut Thread {
+    sys::current_pointer()
+}
+
+extern "C" fn outside(bytes: u64) {
+    allocated_outside(bytes);
+}
+
+fn hooks() -> Hooks {
+    let (base, generation) = (store::base_word(), store::generation());
+    Hooks {
+        version: Hooks::VERSION,
+        thread_word: sys::thread_word_offset(),
+        thread,
+        state: &STATE,
+        base,
+        generation,
+        outside,
+    }
+}
+
+/// Tells a preloaded allocator where the records of this runtime are; called when the program or library that holds the
+/// runtime is loaded.
+pub(crate) extern "C" fn attach_allocator() {
+    type Attach = unsafe extern "C" fn(*const Hooks) -> bool;
+    // SAFETY: looks a name up among what is loaded.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"treering_malloc_attach".as_ptr()) };
+    if found.is_null() {
+        return;
+    }
+    // SAFETY: the name is ours, and every version of the library has this type for it. It copies
+    // the hooks, and keeps loaded what they lead to.
+    let attached = unsafe { core::mem::transmute::<*mut c_void, Attach>(found)(&hooks()) };
+    if attached {
+        set_preloaded();
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Points of the memory plot, and facts about the run.
 
-use treering_events::Point;
+use treering_events::Point as Record;
+use treering_events::cells::Point;
 
 use crate::process::{self, Quiet, STATE};
-use crate::registry::to_ref;
-use crate::store::{self, LOCK};
+use crate::store::{self, STORE};
 use crate::{port, sys};
 use core::sync::atomic::Ordering;
 
@@ -25,24 +25,9 @@ pub(crate) fn take(description: &[u8]) {
     let (virtual_bytes, resident_bytes) = sys::memory_size();
     let virtual_bytes = virtual_bytes.saturating_sub(store::reserved());
     let ticks = sys::ticks();
-    let _held = LOCK.hold();
-    let description = store::store_text(description);
-    let Some(place) = store::allocate(Point::BYTES as u64).map(to_ref) else { return };
-    // SAFETY: the record was allocated for this; the lock is held.
-    unsafe {
-        let next = treering_events::first((*store::header()).points);
-        let point = Point {
-            next,
-            node,
-            thread,
-            ticks,
-            virtual_bytes,
-            resident_bytes,
-            description,
-            ..Point::default()
-        };
-        store::at::<Point>(place).write(point);
-        store::seal::<Point>(place, store::at(place));
-        store::list(&raw mut (*store::header()).points, place);
-    }
+    let mut store = STORE.hold();
+    let description = store.text(description);
+    let facts = Record { node, thread, ticks, virtual_bytes, resident_bytes, description, ..Record::default() };
+    // Without room there is one point less.
+    let _ = store.add::<Point>(|header| &header.points, |next| Record { next, ..facts });
 }

@@ -1,21 +1,22 @@
 //! What else may happen to an activation: the ports of logic programs, another poll of a future, the
 //! size of an argument.
 
-use treering_events::{Activation, CALLS_START, CODE, Node, NodeLinks, SIZE_CLASSES, Sizes, Thread, flag, mode, rule, size_class};
+use treering_events::cells::{Activation, Node, Sizes, Thread};
+use treering_events::{CALLS_START, CODE, NodeLinks, SIZE_CLASSES, flag, mode, rule, size_class};
 
 use crate::event::{
-    BEYOND, Found, NO_FRAME, NOTHING, Ready, enter_found, find_node, fold, set_flags, top_of,
+    BEYOND, Found, NO_FRAME, NOTHING, Ready, enter_found, find_node, fold, set_flags,
 };
 use crate::frame::leave_dead_frames;
 use crate::leave::{Place, place_on_stack};
+use crate::record::{self, address, node_of, place_of, top_of};
 use crate::registry::IGNORED;
-use crate::{process, store, sys, thread};
+use crate::{process, sys, thread};
 
 /// The activation of a token, if it is open in this thread.
-unsafe fn open_activation(thread: *mut Thread, token: u64) -> Option<*mut Activation> {
-    // SAFETY: the record is the running thread's.
-    match unsafe { place_on_stack(thread, token) } {
-        Place::Open(place) => Some(place as *mut Activation),
+fn open_activation(thread: &'static Thread, token: u64) -> Option<&'static Activation> {
+    match place_on_stack(thread, token) {
+        Place::Open(activation) => Some(activation),
         _ => None,
     }
 }
@@ -30,18 +31,14 @@ pub(crate) enum Port {
 }
 
 impl Port {
-    /// # Safety
-    /// The node is one of the running thread's.
-    unsafe fn count(self, node: *mut Node) {
-        // SAFETY: by this function's own requirement.
-        unsafe {
-            match self {
-                Self::Exit => (*node).exits += CODE,
-                Self::Fail => (*node).fails += CODE,
-                Self::Exception => (*node).exceptions += CODE,
-                Self::Cut => (*node).cuts += CODE,
-            }
-        }
+    fn count(self, node: &Node) {
+        let counter = match self {
+            Self::Exit => &node.exits,
+            Self::Fail => &node.fails,
+            Self::Exception => &node.exceptions,
+            Self::Cut => &node.cuts,
+        };
+        counter.update(|count| count + CODE);
     }
 }
 
@@ -50,15 +47,12 @@ pub(crate) fn count_port(token: u64, port: Port) {
     if token == NOTHING || token == BEYOND {
         return;
     }
-    // SAFETY: `Ready` holds this thread's own record.
-    unsafe {
-        let Some(ready) = Ready::take() else { return };
-        let Some(activation) = open_activation(ready.thread(), token) else {
-            (*ready.thread()).unbalanced += CODE;
-            return;
-        };
-        port.count((*activation).node as *mut Node);
-    }
+    let Some(ready) = Ready::take() else { return };
+    let Some(activation) = open_activation(ready.thread(), token) else {
+        ready.thread().unbalanced.update(|unbalanced| unbalanced + CODE);
+        return;
+    };
+    port.count(node_of(activation));
 }
 
 /// The node of an open activation, and the record of its thread.
@@ -66,24 +60,17 @@ pub(crate) fn place(token: u64) -> Option<(u64, u64)> {
     if token == NOTHING || token == BEYOND {
         return None;
     }
-    // SAFETY: `Ready` holds this thread's own record.
-    unsafe {
-        let ready = Ready::take()?;
-        let activation = open_activation(ready.thread(), token)?;
-        Some(((*activation).node, ready.thread() as u64))
-    }
+    let ready = Ready::take()?;
+    let activation = open_activation(ready.thread(), token)?;
+    Some((activation.node.get(), address(ready.thread())))
 }
 
 /// Counts a port of an activation that is not open, by its place; only in the thread that it is of.
 pub(crate) fn count_port_at((node, of): (u64, u64), port: Port) {
-    // SAFETY: `Ready` holds this thread's own record; the node is of its tree.
-    unsafe {
-        let Some(ready) = Ready::take() else { return };
-        if ready.thread() as u64 == of {
-            port.count(node as *mut Node);
-        } else {
-            (*ready.thread()).unbalanced += CODE;
-        }
+    let Some(ready) = Ready::take() else { return };
+    match record::node_at(node).filter(|_| address(ready.thread()) == of) {
+        Some(node) => port.count(node),
+        None => ready.thread().unbalanced.update(|unbalanced| unbalanced + CODE),
     }
 }
 
@@ -93,52 +80,42 @@ pub(crate) fn count_port_at((node, of): (u64, u64), port: Port) {
 /// Where it is not the running node that the node stands under, its function's node under that one is
 /// entered in its place: the costs of a node's callees are part of its own.
 pub(crate) fn enter_again((node, of): (u64, u64), is_resumed: bool) -> u64 {
-    // SAFETY: `Ready` holds this thread's own record; the node is of its tree.
-    unsafe {
-        let Some(ready) = Ready::take() else { return NOTHING };
-        let thread = ready.thread();
-        if thread as u64 != of {
-            (*thread).unbalanced += CODE;
-            return NOTHING;
-        }
-        let node = node as *mut Node;
-        let Some((node, flags)) = node_again(thread, node) else {
-            (*thread).dropped += CODE;
-            return NOTHING;
-        };
-        let calls = (*node).calls;
-        let inherited = if is_resumed { flag::INHERITED } else { 0 };
-        let token = enter_found(thread, node, NO_FRAME, flags | inherited);
-        (*node).calls = calls;
-        (*node).redos += CODE * u64::from(!is_resumed);
-        token
-    }
+    let Some(ready) = Ready::take() else { return NOTHING };
+    let thread = ready.thread();
+    let Some(node) = record::node_at(node).filter(|_| address(thread) == of) else {
+        thread.unbalanced.update(|unbalanced| unbalanced + CODE);
+        return NOTHING;
+    };
+    let Some((node, flags)) = node_again(thread, node) else {
+        thread.dropped.update(|dropped| dropped + CODE);
+        return NOTHING;
+    };
+    let calls = node.calls.get();
+    let inherited = if is_resumed { flag::INHERITED } else { 0 };
+    let token = enter_found(thread, node, NO_FRAME, flags | inherited);
+    node.calls.set(calls);
+    node.redos.update(|redos| redos + CODE * u64::from(!is_resumed));
+    token
 }
 
 /// The node that an activation of a known one goes on in, and its flags; nothing when there is no room.
-unsafe fn node_again(thread: *mut Thread, known: *mut Node) -> Option<(*mut Node, u64)> {
-    // SAFETY: by the caller's word, the node is one of the running thread's.
-    unsafe {
-        let running = (*top_of(thread)).node as *mut Node;
-        let stands_here = (*known).parent == thread::place_of(running);
-        if stands_here && process::rule() != rule::SWI_CLASSIC && process::mode() != mode::FLAT {
-            let has_room = (*thread).top != (*thread).private_limit || thread::grow_stack(thread);
-            return has_room.then_some((known, 0));
-        }
-        find_uncounted(thread, (*known).function)
+fn node_again(thread: &'static Thread, known: &'static Node) -> Option<(&'static Node, u64)> {
+    let running = node_of(top_of(thread));
+    let stands_here = known.parent.get() == place_of(running);
+    if stands_here && process::rule() != rule::SWI_CLASSIC && process::mode() != mode::FLAT {
+        let has_room = thread::has_room(thread) || thread::grow_stack(thread);
+        return has_room.then_some((known, 0));
     }
+    find_uncounted(thread, known.function.get())
 }
 
 /// The node that an activation of a function leads to, which is no call, not even a recursive one.
-unsafe fn find_uncounted(thread: *mut Thread, function: u32) -> Option<(*mut Node, u64)> {
-    // SAFETY: the record is the running thread's.
-    unsafe {
-        let is_folded = process::mode() != mode::FLAT
-            && fold((*top_of(thread)).node as *mut Node, function).is_some();
-        let Found::Node(node, flags) = find_node(thread, function) else { return None };
-        (*node).recursive -= CODE * u64::from(is_folded);
-        Some((node, flags))
-    }
+fn find_uncounted(thread: &'static Thread, function: u32) -> Option<(&'static Node, u64)> {
+    let is_folded = process::mode() != mode::FLAT
+        && fold(node_of(top_of(thread)), function).is_some();
+    let Found::Node(node, flags) = find_node(thread, function) else { return None };
+    node.recursive.update(|recursive| recursive - CODE * u64::from(is_folded));
+    Some((node, flags))
 }
 
 /// A function is entered again, to look for another solution. It is no call.
@@ -146,19 +123,16 @@ pub(crate) fn redo(function: u32, here: u64) -> u64 {
     if function == IGNORED || function == 0 {
         return NOTHING;
     }
-    // SAFETY: `Ready` holds this thread's own record.
-    unsafe {
-        let Some(ready) = Ready::take() else { return NOTHING };
-        let thread = ready.thread();
-        if (*top_of(thread)).frame < here {
-            leave_dead_frames(thread, here);
-        }
-        let Some((node, flags)) = find_uncounted(thread, function) else { return NOTHING };
-        (*node).redos += CODE;
-        let token = enter_found(thread, node, NO_FRAME, flags);
-        (*node).calls -= CODE;
-        token
+    let Some(ready) = Ready::take() else { return NOTHING };
+    let thread = ready.thread();
+    if top_of(thread).frame.get() < here {
+        leave_dead_frames(thread, here);
     }
+    let Some((node, flags)) = find_uncounted(thread, function) else { return NOTHING };
+    node.redos.update(|redos| redos + CODE);
+    let token = enter_found(thread, node, NO_FRAME, flags);
+    node.calls.update(|calls| calls - CODE);
+    token
 }
 
 /// A function is entered again that was left for a while, in an activation that was counted when it
@@ -167,32 +141,26 @@ pub(crate) fn resume(function: u32, is_timed: bool) -> u64 {
     if function == IGNORED || function == 0 {
         return NOTHING;
     }
-    // SAFETY: `Ready` holds this thread's own record.
-    unsafe {
-        let Some(ready) = Ready::take() else { return NOTHING };
-        let thread = ready.thread();
-        let Some((node, flags)) = find_uncounted(thread, function) else { return NOTHING };
-        let calls = (*node).calls;
-        let token = enter_found(thread, node, NO_FRAME, flags | flag::INHERITED);
-        (*node).calls = calls;
-        // Whether it is timed was decided for the whole activation when it began.
-        let top = top_of(thread);
-        let untimed = if is_timed && (*node).threshold != 0 { 0 } else { flag::UNTIMED };
-        set_flags(top, (*top).flags & !flag::UNTIMED | untimed);
-        (*top).start = sys::ticks();
-        token
-    }
+    let Some(ready) = Ready::take() else { return NOTHING };
+    let thread = ready.thread();
+    let Some((node, flags)) = find_uncounted(thread, function) else { return NOTHING };
+    let calls = node.calls.get();
+    let token = enter_found(thread, node, NO_FRAME, flags | flag::INHERITED);
+    node.calls.set(calls);
+    // Whether it is timed was decided for the whole activation when it began.
+    let top = top_of(thread);
+    let untimed = if is_timed && node.threshold.get() != 0 { 0 } else { flag::UNTIMED };
+    set_flags(top, top.flags.get() & !flag::UNTIMED | untimed);
+    top.start.set(sys::ticks());
+    token
 }
 
 /// Whether the activation that was just entered is timed.
 pub(crate) fn is_timed(token: u64) -> bool {
-    let thread = sys::current();
-    // SAFETY: the current record is null or this thread's own.
-    unsafe {
-        !thread.is_null()
-            && (*thread).private_tag.wrapping_add((*thread).top) == token
-            && (*top_of(thread)).flags & flag::UNTIMED == 0
-    }
+    sys::current().is_some_and(|thread| {
+        thread.private_tag.get().wrapping_add(thread.top.get()) == token
+            && top_of(thread).flags.get() & flag::UNTIMED == 0
+    })
 }
 
 /// The size of an argument of the activation of `token`.
@@ -200,29 +168,26 @@ pub(crate) fn argument_size(token: u64, size: u64) {
     if token == NOTHING || token == BEYOND {
         return;
     }
-    // SAFETY: `Ready` holds this thread's own record.
-    unsafe {
-        let Some(ready) = Ready::take() else { return };
-        let Some(activation) = open_activation(ready.thread(), token) else { return };
-        let node = (*activation).node as *mut Node;
-        if (*node).sizes == 0 {
-            let Some(place) = thread::allocate_record(ready.thread(), Sizes::BYTES) else { return };
-            store::at::<Sizes>(place).write(Sizes { calls: [CALLS_START; SIZE_CLASSES], ticks: [CALLS_START; SIZE_CLASSES] });
-            (&raw mut (*node).sizes).write_volatile(place);
-            store::seal::<NodeLinks>(thread::place_of(node), node.cast());
-        }
-        let class = size_class(size);
-        (*store::at::<Sizes>((*node).sizes)).calls[class] += CODE;
-        let others = (*activation).flags & ((1 << flag::SIZE_SHIFT) - 1);
-        set_flags(activation, others | (class as u64 + 1) << flag::SIZE_SHIFT);
+    let Some(ready) = Ready::take() else { return };
+    let Some(activation) = open_activation(ready.thread(), token) else { return };
+    let node = node_of(activation);
+    if node.sizes.get() == 0 {
+        use treering_events::Sizes as Record;
+
+        let Some(place) = thread::allocate_record(ready.thread(), Record::BYTES) else { return };
+        let none = Record { calls: [CALLS_START; SIZE_CLASSES], ticks: [CALLS_START; SIZE_CLASSES] };
+        record::write(record::at::<Sizes>(place), none);
+        record::publish(&node.sizes, place);
+        record::seal_as::<NodeLinks>(node);
     }
+    let class = size_class(size);
+    record::at::<Sizes>(node.sizes.get()).calls[class].update(|calls| calls + CODE);
+    let others = activation.flags.get() & ((1 << flag::SIZE_SHIFT) - 1);
+    set_flags(activation, others | (class as u64 + 1) << flag::SIZE_SHIFT);
 }
 
 /// The places of the running node and of the thread's record, for points.
 pub(crate) fn running() -> Option<(u32, u32)> {
-    // SAFETY: `Ready` holds this thread's own record.
-    unsafe {
-        let ready = Ready::take()?;
-        Some((thread::place_of((*top_of(ready.thread())).node as *mut Node), thread::place_of(ready.thread())))
-    }
+    let ready = Ready::take()?;
+    Some((place_of(node_of(top_of(ready.thread()))), place_of(ready.thread())))
 }

@@ -1,34 +1,26 @@
 //! The process: whether it is profiled, how, and into which file; its start, its forks, its end.
 
-use core::cell::UnsafeCell;
-use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use treering_events::{Activation, CODE, Header, MAGIC, Node, Setting, Thread, VERSION, clock, flag, mode, rule};
+use treering_events::cells::{Setting, Thread};
+use treering_events::{Activation, CODE, Header, MAGIC, VERSION, clock, flag, mode, rule};
 
 use crate::filter::Filter;
 use crate::options::Options;
 use crate::output::{self, Output, OwnFile};
-use crate::registry::{self, to_ref};
-use crate::store::{self, LOCK};
-use crate::sys::{self, Held, Lock, Whose};
-use crate::{arguments, calibrate, compact, environment, line, thread};
+use crate::record::{self, address, node_of};
+use crate::store::{self, STORE, Store};
+use crate::sys::{self, Held, Lock, Mapped, Whose};
+use crate::{arguments, calibrate, compact, environment, line, registry, thread};
 
-/// What is done with events: nothing, or to be decided at the first one, or recorded in a period
-/// of that number, with [`FLAT`] or [`SLOW`] for all but plain
-/// call graphs.
-#[unsafe(no_mangle)]
-#[expect(unreachable_pub, reason = "the macros of the C header test it by this name")]
-pub static treering_state: AtomicU32 = AtomicU32::new(UNDECIDED);
-
-pub(crate) use treering_state as STATE;
+pub(crate) use crate::c_abi::treering_state as STATE;
 
 /// Nothing is recorded.
 pub(crate) const OFF: u32 = 0;
 /// The first event decides.
-const UNDECIDED: u32 = u32::MAX;
+pub(crate) const UNDECIDED: u32 = u32::MAX;
 /// Set in the state, but not in the threads' epochs, so that the fast path is not taken.
 pub(crate) const SLOW: u32 = 1 << 31;
 /// The same for plain flat profiles, which have a path of their own.
@@ -48,43 +40,16 @@ pub(crate) const CPU_INTERVAL_NS: u64 = 100_000;
 /// The same in ticks.
 static CPU_INTERVAL: AtomicU64 = AtomicU64::new(0);
 static FORKED: AtomicBool = AtomicBool::new(false);
-/// A copy of what the forking thread had open, for its first event in the child.
-static OPEN_AT_FORK: AtomicPtr<OpenAtFork> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What changes seldom, and its lock, which is taken before that of the store.
-static PROCESS: Guarded =
-    Guarded(UnsafeCell::new(Process {
-        options: None,
-        output: None,
-        hooks: false,
-        calibrated: None,
-        used_before: sys::CpuTime { user_ns: 0, system_ns: 0 },
-    }));
-static PROCESS_LOCK: Lock = Lock::new();
-
-struct Guarded(UnsafeCell<Process>);
-
-// SAFETY: used only while the lock is held.
-unsafe impl Sync for Guarded {}
-
-/// The process's facts, as long as the lock is held.
-struct Locked(#[expect(dead_code, reason = "held")] Held<'static>);
-
-impl Deref for Locked {
-    type Target = Process;
-
-    fn deref(&self) -> &Process {
-        // SAFETY: the lock is held.
-        unsafe { &*PROCESS.0.get() }
-    }
-}
-
-impl DerefMut for Locked {
-    fn deref_mut(&mut self) -> &mut Process {
-        // SAFETY: the lock is held.
-        unsafe { &mut *PROCESS.0.get() }
-    }
-}
+/// What changes seldom. Its lock is taken before that of the store.
+static PROCESS: Lock<Process> = Lock::new(Process {
+    options: None,
+    output: None,
+    hooks: false,
+    calibrated: None,
+    used_before: sys::CpuTime { user_ns: 0, system_ns: 0 },
+    open_at_fork: None,
+});
 
 struct Process {
     /// Set once they were read from the environment or given by the program.
@@ -97,6 +62,8 @@ struct Process {
     calibrated: Option<(u32, bool)>,
     /// The processor time that was used before the profile began.
     used_before: sys::CpuTime,
+    /// What the forking thread had open, for its first event in the child.
+    open_at_fork: Option<OpenAtFork>,
 }
 
 pub(crate) fn epoch() -> u32 {
@@ -172,21 +139,21 @@ pub(crate) fn filter() -> Filter {
     process.options.as_ref().map(|options| options.filter.clone()).unwrap_or_default()
 }
 
-fn lock() -> Locked {
-    Locked(PROCESS_LOCK.hold())
+fn lock() -> Held<'static, Process> {
+    PROCESS.hold()
 }
 
 /// Keeps events of this thread out while the runtime itself works, which may call what is
 /// instrumented, such as an allocator.
-pub(crate) struct Quiet(*mut Thread);
+pub(crate) struct Quiet(Option<&'static Thread>);
 
 impl Quiet {
     /// In the child of a fork, the child's own file is made first: nothing may be written to that
     /// of its parent.
     pub(crate) fn begin() -> Self {
         let before = sys::current();
-        sys::set_current(sys::busy_thread());
-        let is_outermost = before != sys::busy_thread();
+        sys::set_current(Some(sys::busy_thread()));
+        let is_outermost = !before.is_some_and(sys::is_busy);
         Self(if is_outermost && is_forked() { begin_in_child() } else { before })
     }
 }
@@ -220,7 +187,7 @@ pub(crate) fn set_profiler(options: Options) {
     let _quiet = Quiet::begin();
     let mut process = lock();
     switch_off();
-    if !store::header().is_null() && process.output.is_some() && options.mode() != mode() {
+    if store::header().is_some() && process.output.is_some() && options.mode() != mode() {
         finish_store(&mut process);
     }
     switch_on(&mut process, options);
@@ -253,8 +220,7 @@ pub(crate) fn keep_live() {
     switch_off();
     if process.output.take().is_some() {
         refresh_clock();
-        // SAFETY: a store is open.
-        unsafe { (*store::header()).flags |= flag::FINISHED };
+        store::set_flag(flag::FINISHED);
     }
 }
 
@@ -266,11 +232,9 @@ pub(crate) fn output() -> Option<PathBuf> {
 fn switch_off() {
     let before = STATE.swap(OFF, Ordering::AcqRel);
     if before != OFF && before != UNDECIDED {
-        // SAFETY: a store is open while anything is recorded.
-        unsafe { (*store::header()).off_ticks = sys::ticks() };
-        store::seal_header();
-        // SAFETY: as above.
-        LAST_OFF.store(unsafe { (*store::header()).off_ticks }, Ordering::Relaxed);
+        let now = sys::ticks();
+        store::change_header(|header| header.off_ticks.set(now));
+        LAST_OFF.store(now, Ordering::Relaxed);
     }
 }
 
@@ -285,15 +249,12 @@ fn switch_on(process: &mut Process, options: Options) {
     if process.output.is_none() && !open_store(process, &options, 0) {
         return;
     }
-    // SAFETY: the store was opened before or just now.
-    unsafe {
-        let header = store::header();
-        (*header).off_ticks = 0;
-        (*header).mode = options.mode();
-        (*header).rule = options.rule();
-        (*header).depth_limit = options.depth_limit;
-    }
-    store::seal_header();
+    store::change_header(|header| {
+        header.off_ticks.set(0);
+        header.mode.set(options.mode());
+        header.rule.set(options.rule());
+        header.depth_limit.set(options.depth_limit);
+    });
     if options.cpu_time {
         store::set_flag(flag::CPU_TIME);
     }
@@ -330,21 +291,21 @@ fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool
         sys::complain(&["treering: cannot write ", &path, ": ", &problem.to_string()]);
     }
     let is_tsc = sys::choose_clock(!options.no_tsc);
-    let held = LOCK.hold();
+    let mut store = STORE.hold();
     let descriptor = output.file.as_ref().and_then(OwnFile::descriptor);
-    let Ok(old) = store::open(descriptor) else {
+    let Ok(old) = store.open(descriptor) else {
         sys::complain(&["treering: there is no memory for a profile"]);
         return false;
     };
     let kernels = || std::fs::read("/proc/self/cmdline").unwrap_or_default();
     let command = options.command.clone().unwrap_or_else(kernels);
     process.used_before = sys::cpu_time(Whose::Process);
-    write_header(&output, is_tsc, started, parent_pid, &command);
+    write_header(&mut store, &output, is_tsc, started, parent_pid, &command);
     if let Some(old) = old {
-        registry::carry_over(old);
+        registry::carry_over(&mut store, old);
         line::forget();
     }
-    drop(held);
+    drop(store);
     process.output = Some(output);
     if !process.hooks {
         process.hooks = true;
@@ -360,7 +321,7 @@ fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool
     true
 }
 
-fn write_header(output: &Output, is_tsc: bool, process_start: u64, parent_pid: u32, command: &[u8]) {
+fn write_header(store: &mut Store, output: &Output, is_tsc: bool, process_start: u64, parent_pid: u32, command: &[u8]) {
     let (start_ticks, start_raw_ns) = sys::both_clocks();
     let header = Header {
         magic: MAGIC,
@@ -378,16 +339,13 @@ fn write_header(output: &Output, is_tsc: bool, process_start: u64, parent_pid: u
         base_address: store::base() as u64,
         earlier_copies: output.earlier_copies,
         parent_pid,
-        command: store::store_text(command),
-        path: store::store_text(output.path.as_os_str().as_bytes()),
+        command: store.text(command),
+        path: store.text(output.path.as_os_str().as_bytes()),
         ..Header::default()
     };
-    // SAFETY: the header is mapped, and not published yet.
-    unsafe {
-        let used_units = (*store::header()).used_units;
-        store::header().write(Header { used_units, ..header });
-    }
-    store::seal_header();
+    store::change_header(|written| {
+        record::write(written, Header { used_units: written.used_units.get(), ..header });
+    });
 }
 
 /// A first idea of how long a tick is; it gets better with every later reading.
@@ -397,9 +355,7 @@ fn measure_clock() {
         core::hint::spin_loop();
     }
     refresh_clock();
-    // SAFETY: a store is open.
-    let ns_per_tick = unsafe { (*store::header()).ns_per_tick };
-    let ns_per_tick = if ns_per_tick > 0.0 { ns_per_tick } else { 1.0 };
+    let ns_per_tick = Some(ns_per_tick()).filter(|&ns| ns > 0.0).unwrap_or(1.0);
     let interval = CPU_INTERVAL_NS as f64 / ns_per_tick;
     CPU_INTERVAL.store(interval as u64, Ordering::Relaxed);
 }
@@ -414,36 +370,33 @@ fn process_start() -> u64 {
 /// Reads both clocks anew, for a better idea of how long a tick is.
 pub(crate) fn refresh_clock() {
     let (ticks, raw) = sys::both_clocks();
-    // SAFETY: a store is open; the numbers are only ever replaced by better ones.
-    unsafe {
-        let header = store::header();
-        (*header).last_ticks = ticks;
-        (*header).last_raw_ns = raw;
-        let (passed, raw_passed) = (ticks - (*header).start_ticks, raw - (*header).start_raw_ns);
-        if passed > 0 && (*header).clock == clock::TSC {
-            (*header).ns_per_tick = raw_passed as f64 / passed as f64;
+    store::change_header(|header| {
+        header.last_ticks.set(ticks);
+        header.last_raw_ns.set(raw);
+        let (passed, raw_passed) = (ticks - header.start_ticks.get(), raw - header.start_raw_ns.get());
+        if passed > 0 && header.clock.get() == clock::TSC {
+            header.ns_per_tick.set(raw_passed as f64 / passed as f64);
         }
-    }
-    store::seal_header();
+    });
+}
+
+/// The best idea so far of how long a tick is; 0 before there is a store.
+pub(crate) fn ns_per_tick() -> f64 {
+    store::header().map_or(0.0, |header| header.ns_per_tick.get())
 }
 
 /// Adds a fact about the run.
 pub(crate) fn set(kind: u32, name: &[u8], value: &[u8]) {
     let _quiet = Quiet::begin();
     initialise();
-    let _held = LOCK.hold();
-    if store::header().is_null() {
+    if store::header().is_none() {
         return;
     }
-    let (name, value) = (store::store_text(name), store::store_text(value));
-    let Some(place) = store::allocate(Setting::BYTES as u64).map(to_ref) else { return };
-    // SAFETY: the record was allocated for this; the lock is held.
-    unsafe {
-        let next = treering_events::first((*store::header()).settings);
-        store::at::<Setting>(place).write(Setting { next, kind, name, value, ..Setting::default() });
-        store::seal::<Setting>(place, store::at(place));
-        store::list(&raw mut (*store::header()).settings, place);
-    }
+    let mut store = STORE.hold();
+    let (name, value) = (store.text(name), store.text(value));
+    let setting = |next| treering_events::Setting { next, kind, name, value, ..treering_events::Setting::default() };
+    // Without room there is one fact less.
+    let _ = store.add::<Setting>(|header| &header.settings, setting);
 }
 
 /// Finishes the profile: puts it in place, and records nothing more until a profiler is set
@@ -467,22 +420,19 @@ fn finish_store(process: &mut Process) -> bool {
     let Some(mut output) = process.output.take() else { return true };
     refresh_clock();
     let (used, before) = (sys::cpu_time(Whose::Process), process.used_before);
-    // SAFETY: a store is open.
-    unsafe {
-        let header = store::header();
-        (*header).user_ns = used.user_ns.saturating_sub(before.user_ns);
-        (*header).system_ns = used.system_ns.saturating_sub(before.system_ns);
-    }
-    store::seal_header();
+    store::change_header(|header| {
+        header.user_ns.set(used.user_ns.saturating_sub(before.user_ns));
+        header.system_ns.set(used.system_ns.saturating_sub(before.system_ns));
+    });
     store::set_flag(flag::FINISHED);
     let written = match compact::compact(&store::copy()) {
-        Some(bytes) => output.replace(&bytes, |_| store::leave_file()).map_err(|error| error.to_string()),
+        Some(bytes) => output.replace(&bytes, |_| STORE.hold().leave_file()).map_err(|error| error.to_string()),
         None => Err("the profile is damaged".to_owned()),
     };
     let is_written = written.is_ok();
     if let Err(error) = written {
         let path = output.path.to_string_lossy();
-        let kept = match store::kept() {
+        let kept = match STORE.hold().kept() {
             store::Kept::All => "; the recording so far is in the file",
             store::Kept::Beginning => "; the file has what can be read of what was recorded before it could not grow",
             store::Kept::Nothing => "",
@@ -494,46 +444,73 @@ fn finish_store(process: &mut Process) -> bool {
 
 /// What a thread had open when it forked: the tag and place of its stack, and its activations with
 /// the numbers of their functions.
-#[repr(C)]
 struct OpenAtFork {
     tag: u64,
     stack_address: u64,
-    depth: u64,
-    reserved: u64,
+    activations: Mapped<OpenActivation>,
 }
 
-type OpenEntry = (Activation, u32);
+/// An activation that was open at a fork.
+#[derive(Clone, Copy)]
+struct OpenActivation {
+    activation: Activation,
+    function: u32,
+}
+
+impl OpenAtFork {
+    /// Copies what the running thread has open; nothing without memory.
+    fn of(thread: &'static Thread) -> Option<Self> {
+        let open = &record::stack_of(thread)[1..][..thread::depth(thread) as usize];
+        let activations = Mapped::of(open.iter().map(|activation| OpenActivation {
+            activation: record::read(activation),
+            function: node_of(activation).function.get(),
+        }))?;
+        let (tag, stack_address) = (thread.private_tag.get(), thread.stack_address.get());
+        Some(Self { tag, stack_address, activations })
+    }
+
+    /// Opens the activations anew in another store.
+    fn reopen(&self, thread: &'static Thread) {
+        for open in self.activations.iter() {
+            if !thread::inherit(thread, open.function, &open.activation) {
+                break;
+            }
+        }
+        // Tokens of the parent's stack lead to the same depth of this one.
+        let moved = thread.stack_address.get().wrapping_sub(self.stack_address);
+        record::shared(&thread.private_tag).store(self.tag.wrapping_sub(moved), Ordering::Relaxed);
+    }
+}
 
 /// What is open is copied before the fork: the records are in a mapping that both share, and the
 /// parent may have gone on before the child looks at them.
-unsafe extern "C" fn before_fork() {
-    PROCESS_LOCK.take();
-    LOCK.take();
-    // SAFETY: the lock is held.
-    let is_open = unsafe { (*PROCESS.0.get()).output.is_some() };
-    let current = sys::current();
-    if is_open && !is_forked() && !current.is_null() && current != sys::busy_thread() {
-        // SAFETY: this is the thread that forks, and the record is its own.
-        unsafe { keep_open_activations(current) };
+extern "C" fn before_fork() {
+    let mut process = PROCESS.hold();
+    let store = STORE.hold();
+    if process.output.is_some()
+        && !is_forked()
+        && let Some(thread) = sys::recorded_thread()
+    {
+        process.open_at_fork = OpenAtFork::of(thread).or(process.open_at_fork.take());
     }
+    store.keep_over_fork();
+    process.keep_over_fork();
 }
 
-unsafe extern "C" fn after_fork_in_parent() {
+extern "C" fn after_fork_in_parent() {
+    STORE.release_after_fork();
+    PROCESS.release_after_fork();
     // A child that forks again before its first event still needs what it was given.
     if !is_forked() {
-        let kept = OPEN_AT_FORK.swap(core::ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: it was made before the fork, and has no other owner.
-        unsafe { give_back(kept) };
+        lock().open_at_fork = None;
     }
-    LOCK.release();
-    PROCESS_LOCK.release();
 }
 
 /// In the child nothing may be written to the parent's file. What was open is kept; everything
 /// else waits for the child's first event, since most children call exec at once.
-unsafe extern "C" fn after_fork_in_child() {
-    LOCK.release();
-    PROCESS_LOCK.release();
+extern "C" fn after_fork_in_child() {
+    STORE.release_after_fork();
+    PROCESS.release_after_fork();
     store::retire();
     let state = STATE.load(Ordering::Relaxed);
     if lock().output.is_none() {
@@ -545,96 +522,40 @@ unsafe extern "C" fn after_fork_in_child() {
         STATE.store(EPOCH.load(Ordering::Relaxed) | state & (SLOW | FLAT), Ordering::Relaxed);
     }
     // The record is the parent's, which goes on with it.
-    sys::set_current(core::ptr::null_mut());
-}
-
-unsafe fn keep_open_activations(current: *mut Thread) {
-    // SAFETY: by the caller's word; the copy has room for all of them.
-    unsafe {
-        let depth = thread::depth(current);
-        let kept = sys::map_private(bytes_of_kept(depth));
-        if kept.is_null() {
-            return;
-        }
-        let (tag, stack_address) = ((*current).private_tag, (*current).stack_address);
-        kept.cast::<OpenAtFork>().write(OpenAtFork { tag, stack_address, depth, reserved: 0 });
-        let entries = open_entries(kept.cast());
-        for at in 0..depth as usize {
-            let activation = *(stack_address as *mut Activation).add(at + 1);
-            let function = (*(activation.node as *mut Node)).function;
-            entries.add(at).write((activation, function));
-        }
-        OPEN_AT_FORK.store(kept.cast(), Ordering::Relaxed);
-    }
-}
-
-fn bytes_of_kept(depth: u64) -> usize {
-    size_of::<OpenAtFork>() + depth as usize * size_of::<OpenEntry>()
-}
-
-unsafe fn give_back(kept: *mut OpenAtFork) {
-    if !kept.is_null() {
-        // SAFETY: by the caller's word it is one of `keep_open_activations`, and is used no more.
-        unsafe { sys::unmap(kept.cast(), bytes_of_kept((*kept).depth)) };
-    }
-}
-
-unsafe fn open_entries(kept: *mut OpenAtFork) -> *mut OpenEntry {
-    // SAFETY: the entries stand behind the first part, whose size is a multiple of theirs.
-    unsafe { kept.add(1).cast() }
+    sys::set_current(None);
 }
 
 /// At the first event after a fork: a file for the child, with the activations that were open.
 /// Events are kept out meanwhile.
-pub(crate) fn begin_in_child() -> *mut Thread {
+pub(crate) fn begin_in_child() -> Option<&'static Thread> {
     let mut process = lock();
-    let kept = OPEN_AT_FORK.swap(core::ptr::null_mut(), Ordering::Relaxed);
+    let open = process.open_at_fork.take();
     FORKED.store(false, Ordering::Relaxed);
-    // SAFETY: the parent's store is still mapped; its header is only read.
-    let parent = unsafe { (*store::header()).pid };
+    // The parent's store is still mapped.
+    let parent = store::header().map_or(0, |header| header.pid.get());
     // The parent goes on with its own open file.
     process.output = None;
     let options = process.options.clone().unwrap_or_default();
     if !open_store(&mut process, &options, parent) {
         STATE.store(OFF, Ordering::Release);
-        return core::ptr::null_mut();
+        return None;
     }
-    // SAFETY: the store was just opened.
-    unsafe {
-        (*store::header()).mode = options.mode();
-        (*store::header()).rule = options.rule();
-    }
-    store::seal_header();
+    store::change_header(|header| {
+        header.mode.set(options.mode());
+        header.rule.set(options.rule());
+    });
     drop(process);
     calibrate::calibrate();
-    let thread = thread::attach();
-    if !thread.is_null() && !kept.is_null() {
-        // SAFETY: the record is this thread's; the copy was made by `keep_open_activations`.
-        unsafe { reopen(thread, kept) };
+    let thread = thread::attach()?;
+    if let Some(open) = open {
+        open.reopen(thread);
     }
-    thread
-}
-
-unsafe fn reopen(thread: *mut Thread, kept: *mut OpenAtFork) {
-    // SAFETY: by the caller's word.
-    unsafe {
-        let entries = open_entries(kept);
-        for at in 0..(*kept).depth as usize {
-            let (activation, function) = &*entries.add(at);
-            if !thread::inherit(thread, *function, activation) {
-                break;
-            }
-        }
-        // Tokens of the parent's stack lead to the same depth of this one.
-        let moved = (*thread).stack_address.wrapping_sub((*kept).stack_address);
-        (*thread).private_tag = (*kept).tag.wrapping_sub(moved);
-        give_back(kept);
-    }
+    Some(thread)
 }
 
 /// Writes the reports that were asked for and finishes the profile when the program ends, after its
 /// own exit handlers and destructors.
-extern "C" fn at_exit() {
+pub(crate) extern "C" fn at_exit() {
     #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
     crate::unheard::tell();
     arguments::at_exit();
@@ -644,21 +565,13 @@ extern "C" fn at_exit() {
 
 /// The program may change its directory before its first event, and a plug-in may have loaded this
 /// library.
-extern "C" fn at_start() {
+pub(crate) extern "C" fn at_start() {
     output::note_directory();
     #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
     crate::unheard::tell();
 }
 
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = at_start;
-
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static AT_EXIT: extern "C" fn() = at_exit;
-
 /// Whether a record is of the store in use, rather than of one that was finished.
-pub(crate) fn is_current_store(thread: *mut Thread) -> bool {
-    store::contains(thread.cast())
+pub(crate) fn is_current_store(thread: &Thread) -> bool {
+    store::contains(address(thread))
 }

@@ -1,13 +1,15 @@
 //! The functions that were seen, each with a number.
 
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::OnceLock;
 
-use treering_events::{Function, Module, Ref, function_kind};
+use treering_events::cells::{Function, Module};
+use treering_events::{Ref, function_kind};
 
 use crate::filter::Filter;
-use crate::store::{self, LOCK};
-use crate::sys;
+use crate::store::{self, STORE, Store};
 use crate::table::{Table, hash};
+use crate::{record, sys};
 
 /// The number of a function that is not recorded.
 pub(crate) const IGNORED: u32 = u32::MAX;
@@ -21,7 +23,7 @@ static BY_ADDRESS: Table = Table::new();
 static BY_STATED: Table = Table::new();
 
 /// Where the functions' records stand, by number; read without a lock.
-static PLACES: AtomicPtr<u32> = AtomicPtr::new(core::ptr::null_mut());
+static PLACES: OnceLock<Option<&'static [AtomicU32]>> = OnceLock::new();
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// The most functions there can be; addresses for their places are reserved at once.
@@ -52,14 +54,15 @@ pub(crate) fn number(described: Described, filter: &Filter) -> u32 {
     if let Some(known) = find(key, &described) {
         return known;
     }
-    let _held = LOCK.hold();
+    let mut store = STORE.hold();
     if let Some(known) = find(key, &described) {
         return known;
     }
-    let number = if filter.keeps(described.name) { add(&described, 0, 0) } else { None };
+    let number = if filter.keeps(described.name) { add(&mut store, &described, 0, 0) } else { None };
     if number.is_none() {
-        // SAFETY: the header is mapped and the lock is held.
-        unsafe { (*store::header()).ignored_functions += treering_events::CODE as u32 };
+        store::change_header(|header| {
+            header.ignored_functions.update(|count| count + treering_events::CODE as u32);
+        });
         BY_NAME.insert(!key, u64::from(IGNORED));
     } else {
         BY_NAME.insert(key, u64::from(number.unwrap_or(IGNORED)));
@@ -75,11 +78,10 @@ fn find(key: u64, described: &Described) -> Option<u32> {
 }
 
 fn is_described(number: u32, described: &Described) -> bool {
-    // SAFETY: numbers in the table have records, which are never changed.
-    let function = unsafe { &*record(number) };
+    let function = record(number);
     function.line == described.line
-        && store::text(function.name) == described.name
-        && store::text(function.file) == described.file
+        && record::text(store::base(), function.name) == described.name
+        && record::text(store::base(), function.file) == described.file
 }
 
 /// The number of a function that is known already.
@@ -90,23 +92,9 @@ pub(crate) fn known(described: &Described) -> Option<u32> {
 /// Another number of a function, for calls that are made from a line of their caller. Returns the
 /// function's own where there is no room.
 pub(crate) fn number_for_line(function: u32, call_line: u32) -> u32 {
-    let _held = LOCK.hold();
-    // SAFETY: the function has a number, so it has a record; the new one was allocated for this, and is not published
-    // yet.
-    unsafe {
-        let known = &*record(function);
-        let number = COUNT.load(Ordering::Relaxed) + 1;
-        let place = if (number as usize) < MOST { store::allocate(Function::BYTES as u64) } else { None };
-        let Some(place) = place.map(to_ref) else { return function };
-        let next = treering_events::first((*store::header()).functions);
-        let function = store::at::<Function>(place);
-        function.write(Function { next, id: number, call_line, ..*known });
-        store::seal::<Function>(place, function.cast());
-        PLACES.load(Ordering::Relaxed).add(number as usize).write(place);
-        store::list(&raw mut (*store::header()).functions, place);
-        COUNT.store(number, Ordering::Release);
-        number
-    }
+    let mut store = STORE.hold();
+    let known = *record(function);
+    publish(&mut store, |next, id| treering_events::Function { next, id, call_line, ..known }).unwrap_or(function)
 }
 
 /// The number of the code at an address in memory, if it is known already.
@@ -135,7 +123,7 @@ fn is_of_same_library(address: u64, known: u64) -> bool {
     if known >> 32 == u64::from(sys::library_mark(address)) {
         return true;
     }
-    let _held = LOCK.hold();
+    let _store = STORE.hold();
     BY_ADDRESS.clear();
     false
 }
@@ -147,22 +135,21 @@ pub(crate) fn number_at(address: u64, filter: &Filter) -> u32 {
     let found = sys::find_code(address);
     let kept = filter.is_open() || filter.keeps(&sys::symbol_name(address));
     let mark = u64::from(sys::library_mark(address)) << 32;
-    let _held = LOCK.hold();
+    let mut store = STORE.hold();
     if let Some(known) = BY_ADDRESS.find(address, |_| true) {
         return known as u32;
     }
-    let module = module(&found);
+    let module = module(&mut store, &found);
     let stated = found.stated_address;
     let is_it = |number: u64| {
-        // SAFETY: numbers in the table have records.
-        let function = unsafe { &*record(number as u32) };
+        let function = record(number as u32);
         function.module == module && function.address == stated
     };
     let number = match BY_STATED.find(stated, is_it) {
         Some(known) => known as u32,
         None => {
             let described = Described { kind: function_kind::NATIVE, ..Described::task(b"") };
-            let number = if kept { add(&described, stated, module) } else { None };
+            let number = if kept { add(&mut store, &described, stated, module) } else { None };
             if let Some(number) = number {
                 BY_STATED.insert(stated, u64::from(number));
             }
@@ -175,75 +162,64 @@ pub(crate) fn number_at(address: u64, filter: &Filter) -> u32 {
 
 /// Forgets which code stood at addresses of libraries that are there no more: `is_gone` tells.
 pub(crate) fn forget_addresses(is_gone: impl Fn(u64) -> bool) {
-    let _held = LOCK.hold();
+    let _store = STORE.hold();
     BY_ADDRESS.retain(|address, _| !is_gone(address));
 }
 
-/// The record of a module, made if it is new. The lock is held.
-fn module(found: &sys::Code) -> Ref {
-    // SAFETY: the header is mapped; records of the list are whole.
-    unsafe {
-        let header = store::header();
-        let mut at = treering_events::first((*header).modules);
-        while at != 0 {
-            let known = store::at::<Module>(at);
-            let length = (*known).build_id_length as usize;
-            let same_build = (&(*known).build_id)[..length] == *found.build_id();
-            if same_build && store::text((*known).path) == found.path.as_bytes() {
-                return at;
-            }
-            at = (*known).next;
+/// The record of a module, made if it is new.
+fn module(store: &mut Store, found: &sys::Code) -> Ref {
+    let mut at = store.newest(|header| &header.modules);
+    while at != 0 {
+        let known = record::module(store::base(), at);
+        let build_id = &known.build_id[..known.build_id_length as usize];
+        if build_id == found.build_id() && record::text(store::base(), known.path) == found.path.as_bytes() {
+            return at;
         }
-        let path = store::store_text(found.path.as_bytes());
-        let Some(place) = store::allocate(Module::BYTES as u64) else { return 0 };
-        let place = to_ref(place);
-        let module = store::at::<Module>(place);
-        (*module).path = path;
-        (*module).build_id = found.build_id;
-        (*module).build_id_length = found.build_id_length;
-        (*module).next = treering_events::first((*header).modules);
-        store::seal::<Module>(place, module.cast());
-        store::list(&raw mut (*header).modules, place);
-        place
+        at = known.next;
     }
+    let path = store.text(found.path.as_bytes());
+    let (build_id, build_id_length) = (found.build_id, found.build_id_length);
+    let module = |next| treering_events::Module { next, path, build_id, build_id_length, ..Default::default() };
+    store.add::<Module>(|header| &header.modules, module).unwrap_or(0)
 }
 
-/// Adds a function. The lock is held.
-fn add(described: &Described, address: u64, module: Ref) -> Option<u32> {
+/// Adds a function.
+fn add(store: &mut Store, described: &Described, address: u64, module: Ref) -> Option<u32> {
+    let (name, file) = (store.text(described.name), store.text(described.file));
+    let &Described { line, kind, timed_one_in, .. } = described;
+    publish(store, |next, id| treering_events::Function {
+        next,
+        id,
+        kind,
+        line,
+        name,
+        file,
+        address,
+        module,
+        timed_one_in,
+        ..Default::default()
+    })
+}
+
+/// Gives the next number to a function. `record` makes its record, with the place of the next one and the number.
+fn publish(store: &mut Store, record: impl FnOnce(Ref, u32) -> treering_events::Function) -> Option<u32> {
     let number = COUNT.load(Ordering::Relaxed) + 1;
-    if number as usize >= MOST {
-        return None;
-    }
-    if PLACES.load(Ordering::Relaxed).is_null() {
-        PLACES.store(sys::map_private(MOST * 4).cast(), Ordering::Release);
-    }
-    let places = PLACES.load(Ordering::Relaxed);
-    if places.is_null() {
-        return None;
-    }
-    let name = store::store_text(described.name);
-    let file = store::store_text(described.file);
-    let place = to_ref(store::allocate(Function::BYTES as u64)?);
-    // SAFETY: the record was allocated for this, and is not published yet; there is room for the places of all
-    // functions.
-    unsafe {
-        let function = store::at::<Function>(place);
-        let next = treering_events::first((*store::header()).functions);
-        let &Described { line, kind, timed_one_in, .. } = described;
-        let base = Function { next, id: number, kind, line, name, file, ..Function::default() };
-        function.write(Function { address, module, timed_one_in, ..base });
-        store::seal::<Function>(place, function.cast());
-        places.add(number as usize).write(place);
-        store::list(&raw mut (*store::header()).functions, place);
-    }
+    let slot = places()?.get(number as usize)?;
+    let place = store.add::<Function>(|header| &header.functions, |next| record(next, number))?;
+    slot.store(place, Ordering::Relaxed);
     COUNT.store(number, Ordering::Release);
     Some(number)
 }
 
-/// The record of a function.
-pub(crate) fn record(number: u32) -> *mut Function {
-    // SAFETY: places of all numbers that were given are written.
-    store::at(unsafe { *PLACES.load(Ordering::Acquire).add(number as usize) })
+/// The places of all functions by number; nothing without addresses for them.
+fn places() -> Option<&'static [AtomicU32]> {
+    *PLACES.get_or_init(|| sys::map_numbers(MOST))
+}
+
+/// The record of a function, which has a number.
+pub(crate) fn record(number: u32) -> &'static treering_events::Function {
+    let place = places().map_or(0, |places| places[number as usize].load(Ordering::Acquire));
+    record::function(store::base(), place)
 }
 
 /// How many functions there are.
@@ -252,43 +228,24 @@ pub(crate) fn count() -> u32 {
 }
 
 /// Writes all functions to a new store, under their numbers; their records and texts are still
-/// mapped at `old`. The lock is held.
-pub(crate) fn carry_over(old: *const u8) {
-    let places = PLACES.load(Ordering::Relaxed);
-    for number in 1..=count() {
-        // SAFETY: the places are those of the old store, which stays mapped.
-        unsafe {
-            let before = &*old.add(*places.add(number as usize) as usize * 64).cast::<Function>();
-            let old_text = |text: treering_events::Text| {
-                core::slice::from_raw_parts(old.add(text.at as usize), text.length as usize)
-            };
-            let module = match before.module {
-                0 => 0,
-                place => {
-                    let module = &*old.add(place as usize * 64).cast::<Module>();
-                    module_again(module, old_text(module.path))
-                }
-            };
-            let name = store::store_text(old_text(before.name));
-            let file = store::store_text(old_text(before.file));
-            let Some(place) = store::allocate(Function::BYTES as u64) else { return };
-            let place = to_ref(place);
-            let next = treering_events::first((*store::header()).functions);
-            store::at::<Function>(place).write(Function { next, name, file, module, ..*before });
-            store::seal::<Function>(place, store::at(place));
-            places.add(number as usize).write(place);
-            store::list(&raw mut (*store::header()).functions, place);
-        }
+/// mapped at `old`.
+pub(crate) fn carry_over(store: &mut Store, old: *const u8) {
+    let slots = places().unwrap_or_default();
+    for slot in slots.iter().skip(1).take(count() as usize) {
+        let before = *record::function(old, slot.load(Ordering::Relaxed));
+        let module = match before.module {
+            0 => 0,
+            place => {
+                let module = record::module(old, place);
+                let path = String::from_utf8_lossy(record::text(old, module.path)).into_owned();
+                let (build_id, build_id_length) = (module.build_id, module.build_id_length);
+                self::module(store, &sys::Code { path, stated_address: 0, build_id, build_id_length })
+            }
+        };
+        let name = store.text(record::text(old, before.name));
+        let file = store.text(record::text(old, before.file));
+        let again = |next| treering_events::Function { next, name, file, module, ..before };
+        let Some(place) = store.add::<Function>(|header| &header.functions, again) else { return };
+        slot.store(place, Ordering::Relaxed);
     }
-}
-
-fn module_again(before: &Module, path: &[u8]) -> Ref {
-    let path = String::from_utf8_lossy(path).into_owned();
-    let (build_id, build_id_length) = (before.build_id, before.build_id_length);
-    module(&sys::Code { path, stated_address: 0, build_id, build_id_length })
-}
-
-/// A place in units.
-pub(crate) fn to_ref(place: u64) -> Ref {
-    (place / treering_events::UNIT) as Ref
 }

@@ -64,7 +64,7 @@ impl Moment {
 
 /// A copy of what was recorded so far.
 fn live() -> Vec<u8> {
-    if store::header().is_null() { Vec::new() } else { store::copy() }
+    if store::header().is_none() { Vec::new() } else { store::copy() }
 }
 
 /// What the process had cost at one moment.

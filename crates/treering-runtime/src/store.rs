@@ -5,38 +5,43 @@
 //! Where there is no file, or no more room for it, plain memory takes its place: the program continues, and the
 //! profile is kept while it runs.
 
-use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::cell::Cell;
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use std::io;
 
-use treering_events::{
-    CODE, HEADER_BYTES, Header, Node, Ref, Sealed, Text, UNIT, check_of, coded_flags, count, flag, link, text_check,
-};
+use treering_events::cells::{Header, Node};
+use treering_events::{CODE, HEADER_BYTES, InPlace, Ref, Sealed, Text, UNIT, coded_flags, flag, text_check};
 
+use crate::record::{self, shared, shared_u32};
 use crate::sys::{self, FileIdentity, Lock};
 
-/// Guards everything that happens seldom: growing, new functions, threads and processes.
-pub(crate) static LOCK: Lock = Lock::new();
+/// How much of the store may be used. Guards everything that happens seldom: growing, new functions, threads and
+/// processes.
+pub(crate) static STORE: Lock<Store> = Lock::new(Store {
+    reserved: 0,
+    mapped: 0,
+    used: 0,
+    file: None,
+    in_file: 0,
+    is_full: false,
+    owner: 0,
+});
 
 /// The start of the mapping; null before there is one.
 static BASE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
+/// How many addresses the store in use has.
+static SIZE: AtomicU64 = AtomicU64::new(0);
+
 /// How many stores there were, modulo 256.
 static GENERATION: AtomicU8 = AtomicU8::new(0);
-
-/// How much of the range may be used; changed under the lock.
-static GROWTH: Growth = Growth(UnsafeCell::new(Extent { reserved: 0, mapped: 0, used: 0, file: None, in_file: 0, is_full: false, owner: 0 }));
 
 /// The addresses of all stores together.
 static RESERVED: AtomicU64 = AtomicU64::new(0);
 
-struct Growth(UnsafeCell<Extent>);
-
-// SAFETY: used only while the lock is held.
-unsafe impl Sync for Growth {}
-
-#[derive(Clone, Copy, Debug)]
-struct Extent {
+/// The extent of the store in use.
+#[derive(Debug)]
+pub(crate) struct Store {
     reserved: u64,
     mapped: u64,
     used: u64,
@@ -64,99 +69,57 @@ pub(crate) fn base() -> *mut u8 {
     BASE.load(Ordering::Acquire)
 }
 
-/// The record at a place.
+/// How many addresses the store in use has.
 #[inline(always)]
-pub(crate) fn at<T>(place: Ref) -> *mut T {
-    base().wrapping_add(place as usize * UNIT as usize).cast()
+pub(crate) fn size() -> u64 {
+    SIZE.load(Ordering::Relaxed)
 }
 
-/// The header; null before there is a store.
-pub(crate) fn header() -> *mut Header {
-    base().cast()
+/// The header; nothing before there is a store. The lock of the process or that of the store guards what is set in it;
+/// flags and what counts up are changed by [`set_flag`] and [`add_to_header`].
+#[inline(always)]
+pub(crate) fn header() -> Option<&'static Header> {
+    (!base().is_null()).then(|| record::at(0))
 }
 
 /// A node of no function, in the unused part of the header's page: where a near child would stand.
-pub(crate) fn nobody() -> *mut Node {
-    const PLACE: usize = HEADER_BYTES as usize - Node::BYTES;
-    const _: () = assert!(PLACE >= Header::BYTES);
-    base().wrapping_add(PLACE).cast()
+pub(crate) fn nobody() -> &'static Node {
+    const PLACE: u64 = HEADER_BYTES - size_of::<Node>() as u64;
+    const _: () = assert!(PLACE >= size_of::<Header>() as u64 && PLACE.is_multiple_of(UNIT));
+    record::at(to_ref(PLACE))
 }
 
-/// A number that no function has and that nothing is entered by, unlike 0 and that of what is ignored.
+/// The function of the node of nobody. No function has this number, and no event enters it; 0 and the number of
+/// ignored functions are entered.
 const NOBODYS_FUNCTION: u32 = u32::MAX - 1;
 
-/// A number of the header that several threads add to.
-pub(crate) fn add_to_header(field: impl Fn(*mut Header) -> *mut u64, amount: u64) {
-    if !base().is_null() {
-        // SAFETY: the header is mapped, and the field is aligned as its type asks.
-        unsafe { AtomicU64::from_ptr(field(header())) }.fetch_add(amount * CODE, Ordering::Relaxed);
+/// Adds to a number of the header that several threads add to.
+pub(crate) fn add_to_header(field: impl Fn(&Header) -> &Cell<u64>, amount: u64) {
+    if let Some(header) = header() {
+        shared(field(header)).fetch_add(amount * CODE, Ordering::Relaxed);
     }
 }
 
-/// Writes the checksum of a record, which no other thread changes in what it is of.
-///
-/// # Safety
-/// A record of that type stands at `record`, whose place is `place`.
-pub(crate) unsafe fn seal<T: Sealed>(place: Ref, record: *mut u8) {
-    const LONGEST: usize = 512;
-    let mut copy = [0; LONGEST];
-    for &(start, end) in T::PARTS {
-        // SAFETY: by this function's own requirement.
-        unsafe { core::ptr::copy_nonoverlapping(record.add(start), copy.as_mut_ptr().add(start), end - start) };
+/// Changes the header, and renews its checksum. A lock is held.
+pub(crate) fn change_header(change: impl FnOnce(&Header)) {
+    if let Some(header) = header() {
+        change(header);
+        record::seal(header);
     }
-    if let Some(check) = check_of::<T>(place, &copy) {
-        // SAFETY: as above; the field is aligned.
-        unsafe { record.add(T::CHECK_AT).cast::<u32>().write_volatile(check) };
-    }
-}
-
-/// Renews the checksum of the header, after something in it was changed.
-pub(crate) fn seal_header() {
-    if !base().is_null() {
-        // SAFETY: the header is mapped; what the checksum is of changes under locks only.
-        unsafe { seal::<Header>(0, base()) };
-    }
-}
-
-/// Makes a complete record the newest of a list.
-///
-/// # Safety
-/// `list` is the word that leads to the list; no other thread changes it meanwhile.
-pub(crate) unsafe fn list(list: *mut u64, place: Ref) {
-    // SAFETY: by this function's own requirement.
-    unsafe { list.write_volatile(link(place, count(*list) + 1)) };
 }
 
 /// Sets a flag of the header.
 pub(crate) fn set_flag(flag: u32) {
-    // SAFETY: the header is mapped while anything is recorded, and the field is aligned.
-    let flags = unsafe { AtomicU32::from_ptr(&raw mut (*header()).flags) };
-    let with = |flags: u32| Some(coded_flags(flags | flag));
-    // It never fails, as there always is a value.
-    let _ = flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
+    if let Some(header) = header() {
+        let with = |flags: u32| Some(coded_flags(flags | flag));
+        // It never fails, as there always is a value.
+        let _ = shared_u32(&header.flags).fetch_update(Ordering::Relaxed, Ordering::Relaxed, with);
+    }
 }
 
-/// Starts an empty store in `file`, or in memory. The used part of the former store, if there is one, stays mapped,
-/// as other threads may still use its records; its start is returned. The lock is held.
-pub(crate) fn open(file: Option<(i32, FileIdentity)>) -> io::Result<Option<*mut u8>> {
-    let (start, reserved) = reserve().ok_or_else(io::Error::last_os_error)?;
-    RESERVED.fetch_add(reserved, Ordering::Relaxed);
-    let before = base();
-    // SAFETY: the lock is held.
-    let extent = unsafe { &mut *GROWTH.0.get() };
-    let old = (!before.is_null()).then_some(before);
-    if old.is_some() {
-        give_back(extent, before);
-    }
-    let (mapped, used, in_file, is_full) = (0, HEADER_BYTES, 0, false);
-    *extent = Extent { reserved, mapped, used, file, in_file, is_full, owner: std::process::id() };
-    // Before the start, so that a thread that sees the new start does not take it for the old store's.
-    retire();
-    BASE.store(start, Ordering::Release);
-    grow(extent, FIRST_STEP)?;
-    // SAFETY: the header's page is mapped now, and no thread has a node of this store yet.
-    unsafe { (*nobody()).function = NOBODYS_FUNCTION };
-    Ok(old)
+/// A place in units.
+pub(crate) fn to_ref(place: u64) -> Ref {
+    (place / UNIT) as Ref
 }
 
 /// Which store is in use, modulo 256, for marks on what outlives one.
@@ -176,45 +139,6 @@ pub(crate) fn retire() {
     GENERATION.fetch_add(1, Ordering::Release);
 }
 
-/// Gives back what a store had room for and did not use, of addresses and of the disk: a program
-/// that begins anew some thousand times would have none left.
-fn give_back(extent: &mut Extent, start: *mut u8) {
-    const PAGE: u64 = 4096;
-    let kept = extent.used.next_multiple_of(PAGE).min(extent.mapped);
-    let unused = extent.reserved - kept;
-    // No thread uses the part without records, and the store is about to be replaced.
-    sys::unmap(start.wrapping_add(kept as usize), unused as usize);
-    if let Some((file, identity)) = extent.file.filter(|_| extent.owner == std::process::id())
-        && sys::file_identity(file) == Some(identity)
-    {
-        sys::shorten_file(file, kept.min(extent.in_file));
-    }
-    RESERVED.fetch_sub(unused, Ordering::Relaxed);
-}
-
-/// Goes on in memory, and gives back what the file takes of the disk. False where that cannot be; then
-/// everything is as it was. Nothing is recorded meanwhile.
-pub(crate) fn leave_file() -> bool {
-    let _held = LOCK.hold();
-    // SAFETY: the lock is held.
-    let extent = unsafe { &mut *GROWTH.0.get() };
-    let Some((file, identity)) = extent.file else { return false };
-    if extent.in_file == 0 || sys::file_identity(file) != Some(identity) {
-        return false;
-    }
-    // SAFETY: the used part is mapped, and no thread writes to it.
-    let copy = unsafe { sys::copy_of(base(), extent.used as usize) };
-    // SAFETY: the range is the store's own, and its contents are put back before any thread reads them.
-    let is_mapped = unsafe { sys::map_into(base(), extent.mapped as usize, None) }.is_ok();
-    if is_mapped {
-        // SAFETY: the memory was just mapped.
-        unsafe { core::ptr::copy_nonoverlapping(copy.as_ptr(), base(), copy.len()) };
-        (extent.file, extent.in_file) = (None, 0);
-        sys::shorten_file(file, 0);
-    }
-    is_mapped
-}
-
 /// What can be read in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kept {
@@ -226,18 +150,6 @@ pub(crate) enum Kept {
     All,
 }
 
-/// How much of the store is in its file.
-pub(crate) fn kept() -> Kept {
-    let _held = LOCK.hold();
-    // SAFETY: the lock is held.
-    let extent = unsafe { &*GROWTH.0.get() };
-    match extent.in_file {
-        0 => Kept::Nothing,
-        _ if extent.is_full => Kept::Beginning,
-        _ => Kept::All,
-    }
-}
-
 fn reserve() -> Option<(*mut u8, u64)> {
     RESERVATIONS.iter().find_map(|&bytes| {
         let start = sys::reserve(bytes as usize);
@@ -245,94 +157,159 @@ fn reserve() -> Option<(*mut u8, u64)> {
     })
 }
 
-/// Room for `bytes` zero bytes at a multiple of the unit, as a distance from the start. Nothing when addresses or
-/// memory are used up. The lock is held.
-pub(crate) fn allocate(bytes: u64) -> Option<u64> {
-    // SAFETY: the lock is held.
-    let extent = unsafe { &mut *GROWTH.0.get() };
-    let bytes = bytes.next_multiple_of(UNIT);
-    let start = extent.used;
-    let end = start.checked_add(bytes)?;
-    if end > extent.mapped {
-        grow(extent, end - extent.mapped).ok()?;
+impl Store {
+    /// Starts an empty store in `file`, or in memory. The used part of the former store, if there is one, stays mapped,
+    /// as other threads may still use its records; its start is returned.
+    pub(crate) fn open(&mut self, file: Option<(i32, FileIdentity)>) -> io::Result<Option<*mut u8>> {
+        let (start, reserved) = reserve().ok_or_else(io::Error::last_os_error)?;
+        RESERVED.fetch_add(reserved, Ordering::Relaxed);
+        let before = base();
+        let old = (!before.is_null()).then_some(before);
+        if old.is_some() {
+            self.give_back(before);
+        }
+        let (mapped, used, in_file, is_full) = (0, HEADER_BYTES, 0, false);
+        *self = Self { reserved, mapped, used, file, in_file, is_full, owner: std::process::id() };
+        // Before the start, so that a thread that sees the new start does not take it for the old store's.
+        retire();
+        SIZE.store(reserved, Ordering::Relaxed);
+        BASE.store(start, Ordering::Release);
+        self.grow(FIRST_STEP)?;
+        nobody().function.set(NOBODYS_FUNCTION);
+        Ok(old)
     }
-    extent.used = end;
-    // SAFETY: the header is mapped.
-    unsafe { (&raw mut (*header()).used_units).write_volatile(end / UNIT * CODE) };
-    Some(start)
-}
 
-/// Stores bytes. The lock is held.
-pub(crate) fn store_text(text: &[u8]) -> Text {
-    if text.is_empty() {
-        return Text::default();
+    /// Gives back what the store has room for and does not use, of addresses and of the disk: a program
+    /// that begins anew some thousand times would have none left.
+    fn give_back(&self, start: *mut u8) {
+        const PAGE: u64 = 4096;
+        let kept = self.used.next_multiple_of(PAGE).min(self.mapped);
+        let unused = self.reserved - kept;
+        // No thread uses the part without records, and the store is about to be replaced.
+        sys::unmap(start.wrapping_add(kept as usize), unused as usize);
+        if let Some((file, identity)) = self.file.filter(|_| self.owner == std::process::id())
+            && sys::file_identity(file) == Some(identity)
+        {
+            sys::shorten_file(file, kept.min(self.in_file));
+        }
+        RESERVED.fetch_sub(unused, Ordering::Relaxed);
     }
-    let Ok(length) = u32::try_from(text.len()) else { return Text::default() };
-    let Some(place) = allocate(text.len() as u64) else { return Text::default() };
-    // SAFETY: the room was allocated for this.
-    unsafe {
-        core::ptr::copy_nonoverlapping(text.as_ptr(), base().add(place as usize), text.len());
-    }
-    Text { at: place, length, check: text_check(text) }
-}
 
-/// The bytes of a stored text.
-pub(crate) fn text(text: Text) -> &'static [u8] {
-    // SAFETY: texts are stored by `store_text`, whole and once, and stores stay mapped.
-    unsafe { core::slice::from_raw_parts(base().add(text.at as usize), text.length as usize) }
+    /// Goes on in memory, and gives back what the file takes of the disk. False where that cannot be; then
+    /// everything is as it was. Nothing is recorded meanwhile.
+    pub(crate) fn leave_file(&mut self) -> bool {
+        let Some((file, identity)) = self.file else { return false };
+        if self.in_file == 0 || sys::file_identity(file) != Some(identity) {
+            return false;
+        }
+        let is_mapped = record::replace_mapping(self.used, self.mapped);
+        if is_mapped {
+            (self.file, self.in_file) = (None, 0);
+            sys::shorten_file(file, 0);
+        }
+        is_mapped
+    }
+
+    /// How much of the store is in its file.
+    pub(crate) fn kept(&self) -> Kept {
+        match self.in_file {
+            0 => Kept::Nothing,
+            _ if self.is_full => Kept::Beginning,
+            _ => Kept::All,
+        }
+    }
+
+    /// Room for `bytes` zero bytes at a multiple of the unit, as a distance from the start. Nothing when addresses or
+    /// memory are used up.
+    pub(crate) fn allocate(&mut self, bytes: u64) -> Option<u64> {
+        let bytes = bytes.next_multiple_of(UNIT);
+        let start = self.used;
+        let end = start.checked_add(bytes)?;
+        if end > self.mapped {
+            self.grow(end - self.mapped).ok()?;
+        }
+        self.used = end;
+        record::publish(&header()?.used_units, end / UNIT * CODE);
+        Some(start)
+    }
+
+    /// Stores bytes.
+    pub(crate) fn text(&mut self, text: &[u8]) -> Text {
+        let Ok(length) = u32::try_from(text.len()) else { return Text::default() };
+        match self.allocate(text.len() as u64) {
+            Some(at) if !text.is_empty() => {
+                record::write_bytes(at, text);
+                Text { at, length, check: text_check(text) }
+            }
+            _ => Text::default(),
+        }
+    }
+
+    /// The newest record of a list of the header.
+    pub(crate) fn newest(&self, list: impl Fn(&Header) -> &Cell<u64>) -> Ref {
+        header().map_or(0, |header| treering_events::first(list(header).get()))
+    }
+
+    /// Makes a record that is whole the newest of a list of the header.
+    pub(crate) fn list(&mut self, list: impl Fn(&Header) -> &Cell<u64>, place: Ref) {
+        if let Some(header) = header() {
+            record::append(list(header), place);
+        }
+    }
+
+    /// Adds a record to a list of the header. `record` makes it with the place of the next one; nothing where there is
+    /// no room.
+    pub(crate) fn add<T: InPlace<Record: Sealed> + 'static>(
+        &mut self,
+        list: impl Fn(&Header) -> &Cell<u64>,
+        record: impl FnOnce(Ref) -> T::Record,
+    ) -> Option<Ref> {
+        let place = self.allocate(size_of::<T>() as u64).map(to_ref)?;
+        record::make::<T>(place, record(self.newest(&list)));
+        self.list(list, place);
+        Some(place)
+    }
+
+    /// Maps at least `least` bytes more.
+    fn grow(&mut self, least: u64) -> io::Result<()> {
+        let step = self.mapped.clamp(FIRST_STEP, LARGEST_STEP);
+        let to = (self.mapped + least.max(step)).next_multiple_of(FIRST_STEP).min(self.reserved);
+        if to < self.mapped + least {
+            return Err(io::Error::from_raw_os_error(libc::ENOMEM));
+        }
+        let from_file = self.file.filter(|_| !self.is_full).map(|(file, identity)| {
+            if sys::file_identity(file) != Some(identity) {
+                return Err(io::Error::from_raw_os_error(libc::EBADF));
+            }
+            sys::extend_file(file, self.mapped, to)?;
+            record::map(self.mapped..to, Some(file))
+        });
+        match from_file {
+            Some(Ok(())) => self.in_file = to,
+            failed => {
+                record::map(self.mapped..to, None)?;
+                // The file stays known: it may have to make room for the finished profile.
+                self.is_full = true;
+                if let Some(Err(error)) = failed {
+                    note_growth_error(&error, self.mapped > 0);
+                }
+            }
+        }
+        self.mapped = to;
+        Ok(())
+    }
 }
 
 /// Everything that is stored so far, as it is at this moment.
 pub(crate) fn copy() -> Vec<u8> {
-    let used = {
-        let _held = LOCK.hold();
-        // SAFETY: the lock is held.
-        unsafe { (*GROWTH.0.get()).used }
-    };
-    // SAFETY: what is used is mapped.
-    unsafe { sys::copy_of(base(), used as usize) }
-}
-
-/// Maps at least `least` bytes more.
-fn grow(extent: &mut Extent, least: u64) -> io::Result<()> {
-    let step = extent.mapped.clamp(FIRST_STEP, LARGEST_STEP);
-    let to = (extent.mapped + least.max(step)).next_multiple_of(FIRST_STEP).min(extent.reserved);
-    if to < extent.mapped + least {
-        return Err(io::Error::from_raw_os_error(libc::ENOMEM));
-    }
-    let (start, bytes) = (base().wrapping_add(extent.mapped as usize), (to - extent.mapped) as usize);
-    let from_file = extent.file.filter(|_| !extent.is_full).map(|(file, identity)| {
-        if sys::file_identity(file) != Some(identity) {
-            return Err(io::Error::from_raw_os_error(libc::EBADF));
-        }
-        sys::extend_file(file, extent.mapped, to)?;
-        // SAFETY: the range is reserved and not in use yet.
-        unsafe { sys::map_into(start, bytes, Some((file, extent.mapped))) }
-    });
-    match from_file {
-        Some(Ok(())) => extent.in_file = to,
-        failed => {
-            // SAFETY: as above.
-            unsafe { sys::map_into(start, bytes, None)? };
-            // The file stays known: it may have to make room for the finished profile.
-            extent.is_full = true;
-            if let Some(Err(error)) = failed {
-                note_growth_error(&error, extent.mapped > 0);
-            }
-        }
-    }
-    extent.mapped = to;
-    Ok(())
+    let used = STORE.hold().used;
+    record::copy_of_store(used)
 }
 
 /// Says in the file that it could not grow. One that never had any room says nothing.
 fn note_growth_error(error: &io::Error, has_header: bool) {
     if has_header {
-        // SAFETY: the header is mapped.
-        unsafe {
-            (*header()).growth_error = error.raw_os_error().unwrap_or(0) as u32;
-        }
-        seal_header();
+        change_header(|header| header.growth_error.set(error.raw_os_error().unwrap_or(0) as u32));
         set_flag(flag::NOT_ALL_STORED);
     }
 }
@@ -342,10 +319,8 @@ pub(crate) fn reserved() -> u64 {
     RESERVED.load(Ordering::Relaxed)
 }
 
-/// Whether something stands in the store in use.
-pub(crate) fn contains(record: *const u8) -> bool {
-    let start = base() as u64;
-    // SAFETY: reads a number that only grows, which holds for all stores of this size.
-    let reserved = unsafe { (&raw const (*GROWTH.0.get()).reserved).read_volatile() };
-    (record as u64).wrapping_sub(start) < reserved
+/// Whether an address is one of the store in use.
+#[inline(always)]
+pub(crate) fn contains(address: u64) -> bool {
+    address.wrapping_sub(base() as u64) < size()
 }

@@ -18,11 +18,14 @@ pub(crate) use file::{
     user_may_write, write_to_stream,
 };
 pub(crate) use lock::{Held, Lock};
-pub(crate) use mapping::{bytes, c_text, copy_of, map_into, map_private, memory_size, reserve, unmap};
+pub(crate) use mapping::{Mapped, bytes, c_text, copy_of, map_into, map_numbers, map_private, memory_size, reserve, unmap};
 pub(crate) use modules::{
-    Code, code_ranges, find_code, finds_ours, library_mark, own_path, sees_unloading, stay_loaded, symbol_name,
+    Code, code_ranges, find_code, finds_ours, library_mark, modules_calling, own_path, sees_unloading, stay_loaded, symbol_name,
 };
-pub(crate) use slot::{busy_thread, current, set_current, stack_pointer, thread_word_offset};
+pub(crate) use slot::{
+    busy_thread, current, current_pointer, is_busy, recorded_thread, set_current, stack_pointer,
+    stray_allocations, thread_word_offset,
+};
 pub(crate) use thread::{
     at_fork, create_thread_key, signal_stack, stack_bounds, thread_id, thread_name, watch_thread,
 };

@@ -1,7 +1,7 @@
 //! Memory: mappings, how much there is, and bytes at addresses.
 
 use core::ffi::{CStr, c_char, c_int};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::io;
 
 /// Memory of zeros that is not from the allocator of the program, which may be our caller.
@@ -23,7 +23,7 @@ pub(crate) fn unmap(start: *mut u8, bytes: usize) {
 /// Reserves a range of addresses without memory. Null when there is none of that size.
 pub(crate) fn reserve(bytes: usize) -> *mut u8 {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: as in `map_private`.
+    // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
     let mapped = unsafe { libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
     if mapped == libc::MAP_FAILED { core::ptr::null_mut() } else { mapped.cast() }
 }
@@ -116,4 +116,61 @@ pub(crate) unsafe fn copy_of(start: *const u8, length: usize) -> Vec<u8> {
         copy.set_len(length);
     }
     copy
+}
+
+/// Numbers that are 0, in memory that is not from the allocator of the program and is never given back.
+pub(crate) fn map_numbers(count: usize) -> Option<&'static [AtomicU32]> {
+    let start = map_private(count * size_of::<AtomicU32>()).cast::<AtomicU32>();
+    // SAFETY: the mapping is that large, starts at a page, holds zeros, and has no other owner.
+    (!start.is_null()).then(|| unsafe { core::slice::from_raw_parts(start, count) })
+}
+
+/// A list in memory that is not from the allocator of the program.
+#[derive(Debug)]
+pub(crate) struct Mapped<T> {
+    start: *mut T,
+    length: usize,
+}
+
+// SAFETY: the list owns its memory and its items.
+unsafe impl<T: Send> Send for Mapped<T> {}
+
+impl<T: Copy> Mapped<T> {
+    /// A list of these items; nothing without memory.
+    pub(crate) fn of(items: impl ExactSizeIterator<Item = T>) -> Option<Self> {
+        let mut list = Self { start: core::ptr::dangling_mut(), length: 0 };
+        let count = items.len();
+        if count == 0 {
+            return Some(list);
+        }
+        // A mapping starts at a page, which is aligned for every item.
+        let start: *mut T = map_private(count * size_of::<T>()).cast();
+        if start.is_null() {
+            return None;
+        }
+        list.start = start;
+        for item in items.take(count) {
+            // SAFETY: there is room for as many items as the iterator said at first, and no more are taken.
+            unsafe { start.add(list.length).write(item) };
+            list.length += 1;
+        }
+        Some(list)
+    }
+}
+
+impl<T> core::ops::Deref for Mapped<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: that many items were written, or there are none and the pointer is aligned.
+        unsafe { core::slice::from_raw_parts(self.start, self.length) }
+    }
+}
+
+impl<T> Drop for Mapped<T> {
+    fn drop(&mut self) {
+        if self.length > 0 {
+            unmap(self.start.cast(), self.length * size_of::<T>());
+        }
+    }
 }

@@ -39,9 +39,9 @@ pub(crate) fn code_ranges() -> Vec<CodeRange> {
         // SAFETY: both are valid for the call, by the contract of `dl_iterate_phdr`, and there are as many
         // headers as it says; the loader's names are C texts.
         let (info, ranges) = unsafe { (&*info, &mut *ranges.cast::<Vec<CodeRange>>()) };
-        // SAFETY: as above.
+        // SAFETY: there are as many headers as it says.
         let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
-        // SAFETY: as above.
+        // SAFETY: the loader's names are C texts.
         let path = unsafe { c_text(info.dlpi_name) };
         let holds_code = |header: &&libc::Elf64_Phdr| {
             header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0
@@ -160,7 +160,7 @@ pub(crate) fn find_code(address: u64) -> Code {
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
         // SAFETY: both are valid for the call, by the contract of `dl_iterate_phdr`.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        // SAFETY: as many headers as it says.
+        // SAFETY: there are as many headers as it says.
         let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize) };
         let stated = search.address.wrapping_sub(info.dlpi_addr);
         let holds = |header: &&libc::Elf64_Phdr| {
@@ -225,5 +225,65 @@ pub(crate) fn symbol_name(address: u64) -> Vec<u8> {
             0 => Vec::new(),
             _ => c_text(info.dli_sname).to_vec(),
         }
+    }
+}
+
+/// The paths of all modules that call a function by its name, whichever library has it.
+pub(crate) fn modules_calling(name: &CStr) -> Vec<String> {
+    struct Search<'a> {
+        function: &'a CStr,
+        paths: Vec<String>,
+    }
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
+        // SAFETY: both are valid for the call, by the contract of `dl_iterate_phdr`, and the loader's
+        // names are C texts.
+        unsafe {
+            let (info, search) = (&*info, &mut *search.cast::<Search>());
+            if calls(info, search.function) {
+                let name = String::from_utf8_lossy(c_text(info.dlpi_name)).into_owned();
+                search.paths.push(if name.is_empty() { "the program".to_owned() } else { name });
+            }
+        }
+        0
+    }
+    let mut search = Search { function: name, paths: Vec::new() };
+    // SAFETY: the function is called during the call only, with what it is given here.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.paths
+}
+
+/// Whether a module has the address of a function filled in when it is loaded (gABI, "Dynamic Section",
+/// "Relocation").
+///
+/// # Safety
+/// The module is loaded.
+unsafe fn calls(info: &libc::dl_phdr_info, function: &CStr) -> bool {
+    const STRINGS: u64 = 5;
+    const SYMBOLS: u64 = 6;
+    const TABLES: [(u64, u64); 2] = [(23, 2), (7, 8)];
+    // SAFETY: a loaded module's headers and the tables that its dynamic section names are mapped.
+    unsafe {
+        let headers = core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum as usize);
+        let Some(dynamic) = headers.iter().find(|header| header.p_type == libc::PT_DYNAMIC) else { return false };
+        let start = info.dlpi_addr.wrapping_add(dynamic.p_vaddr) as *const [u64; 2];
+        let entries = core::slice::from_raw_parts(start, dynamic.p_memsz as usize / 16);
+        let value = |tag: u64| {
+            let used = entries.iter().take_while(|entry| entry[0] != 0);
+            used.into_iter().find(|entry| entry[0] == tag).map(|entry| entry[1])
+        };
+        // glibc adds the module's base to what stands there, others do not.
+        let place = |tag: u64| {
+            value(tag).map(|at| if at < info.dlpi_addr { at.wrapping_add(info.dlpi_addr) } else { at })
+        };
+        let (Some(strings), Some(symbols)) = (place(STRINGS), place(SYMBOLS)) else { return false };
+        TABLES.iter().any(|&(table, size)| {
+            let (Some(table), Some(size)) = (place(table), value(size)) else { return false };
+            let rows = core::slice::from_raw_parts(table as *const libc::Elf64_Rela, size as usize / 24);
+            rows.iter().any(|row| {
+                let symbol = &*(symbols as *const libc::Elf64_Sym).add((row.r_info >> 32) as usize);
+                let name = (strings + u64::from(symbol.st_name)) as *const c_char;
+                symbol.st_shndx == 0 && row.r_info >> 32 != 0 && CStr::from_ptr(name) == function
+            })
+        })
     }
 }
