@@ -22,6 +22,7 @@
 extern crate alloc;
 
 pub mod arc_file;
+pub mod character;
 mod check;
 mod component;
 mod examine;

@@ -88,4 +88,4 @@ pub use stack::Frame;
 pub use stated_code::{IdleBlock, StatedCode, StatedFunction, StatedLine};
 pub use thread::{Process, Run, Thread};
 pub use tree::Tree;
-pub use treering_events::{ActivationStatistics, pluralize};
+pub use treering_events::{ActivationStatistics, character, pluralize};

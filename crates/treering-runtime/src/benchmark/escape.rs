@@ -1,5 +1,7 @@
 //! Names and texts of the program's as each format needs them.
 
+use treering_events::character::{is_obeyed, is_unseen};
+
 /// What XML 1.0 allows in element content. Invalid UTF-8 and characters that XML forbids become
 /// U+FFFD; a carriage return is written as a reference, because readers would make it a line end.
 pub(crate) fn xml_content(bytes: &[u8]) -> String {
@@ -21,15 +23,11 @@ pub(crate) fn xml_attribute(bytes: &[u8]) -> String {
     content.replace('"', "&quot;").replace('\n', "&#10;").replace('\t', "&#9;")
 }
 
-/// A name on one line of a text: control characters become `\n`, `\t` or `\u{7}`.
+/// A name on one line of a text: control characters become `\n`, `\t` or `\u{7}`, and so do characters that nobody sees.
 pub(crate) fn line(bytes: &[u8]) -> String {
     each(bytes, |out, character| match character {
         '\n' | '\t' | '\r' => out.extend(character.escape_default()),
-        // Directions of writing would turn the rest of the line around.
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            out.extend(character.escape_unicode());
-        }
-        _ if character.is_control() => out.extend(character.escape_unicode()),
+        _ if is_obeyed(character) || is_unseen(character) => out.extend(character.escape_unicode()),
         _ => out.push(character),
     })
 }
@@ -79,6 +77,7 @@ mod tests {
     #[test]
     fn a_name_stays_on_its_line() {
         assert_eq!(line(b"a\nb\tc\x07"), "a\\nb\\tc\\u{7}");
+        assert_eq!(line("user\u{200b}s \u{202e}and\u{61c} \u{ad}".as_bytes()), r"user\u{200b}s \u{202e}and\u{61c} \u{ad}");
         assert_eq!(lines(b"one\r\ntwo\x1b[0m"), ["one", "two\\u{1b}[0m"]);
     }
 
