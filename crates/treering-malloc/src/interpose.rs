@@ -247,7 +247,7 @@ unsafe extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
-    // SAFETY: as above.
+    // SAFETY: the next function checks the alignment.
     unsafe { from_next(size, |next, size| (next.memalign)(alignment, size)) }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn runtime() -> Option<&'static Runtime> {
 /// The runtime, if there is one and the next functions are glibc's. Then they are known, too.
 #[inline(always)]
 pub(crate) fn runtime_on_glibc() -> Option<&'static Runtime> {
-    // SAFETY: as above.
+    // SAFETY: the slot was written before, and is not written to any more.
     IS_ON_GLIBC.load(Ordering::Acquire).then(|| unsafe { (*SLOT.0.get()).assume_init_ref() })
 }
 

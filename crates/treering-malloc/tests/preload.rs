@@ -190,7 +190,7 @@ mod scripts {
             // SAFETY: the block is given back below.
             unsafe { libc::malloc(1000) as usize }
         };
-        // SAFETY: as above.
+        // SAFETY: the block was allocated above, and has no other owner.
         std::thread::spawn(move || unsafe { libc::free(block as *mut c_void) }).join().expect("the thread");
         let found = node(&path, "script");
         assert_eq!((found.live, found.freed_elsewhere, found.peak), (1000, 1000, 1000));
@@ -306,7 +306,7 @@ mod scripts {
                 });
             }
         });
-        // SAFETY: as above.
+        // SAFETY: the blocks were allocated by the threads, which have ended and left them here.
         blocks
             .into_inner()
             .expect("the lock")

@@ -56,7 +56,7 @@ impl Tail {
             return None;
         }
         // The memory may be given out again where it is not seen.
-        // SAFETY: as above; the block was made larger for these.
+        // SAFETY: the words are within the block, which was made larger for these.
         unsafe { self.words.write_unaligned([tag, 0]) };
         Some((tag, bytes))
     }

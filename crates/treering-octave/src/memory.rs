@@ -77,7 +77,7 @@ unsafe extern "C-unwind" fn malloc(bytes: usize) -> Block {
 }
 
 unsafe extern "C-unwind" fn calloc(number: usize, bytes: usize) -> Block {
-    // SAFETY: as in `malloc`.
+    // SAFETY: the address is that of a function of this type.
     unsafe {
         let original: Calloc = core::mem::transmute(CALLOC.load(Relaxed));
         let all = number.checked_mul(bytes);
@@ -90,7 +90,8 @@ unsafe extern "C-unwind" fn calloc(number: usize, bytes: usize) -> Block {
 
 /// What the C++ library allocates aligned blocks with; Octave 11 keeps matrices in such.
 unsafe extern "C-unwind" fn posix_memalign(place: *mut Block, alignment: usize, bytes: usize) -> c_int {
-    // SAFETY: as in `malloc`; the block is at the caller's place when the call has succeeded.
+    // SAFETY: the address is that of a function of this type; the block is at the caller's place when the call has
+    // succeeded.
     unsafe {
         let original: PosixMemalign = core::mem::transmute(POSIX_MEMALIGN.load(Relaxed));
         let Some(larger) = larger(bytes) else { return original(place, alignment, bytes) };
@@ -103,7 +104,7 @@ unsafe extern "C-unwind" fn posix_memalign(place: *mut Block, alignment: usize, 
 }
 
 unsafe extern "C-unwind" fn aligned_alloc(alignment: usize, bytes: usize) -> Block {
-    // SAFETY: as in `malloc`.
+    // SAFETY: the address is that of a function of this type.
     unsafe {
         let original: Calloc = core::mem::transmute(ALIGNED_ALLOC.load(Relaxed));
         match larger(bytes) {
@@ -116,7 +117,7 @@ unsafe extern "C-unwind" fn aligned_alloc(alignment: usize, bytes: usize) -> Blo
 /// A block that changes its size is taken off one function and counted for another. Where there
 /// is no memory it stays, but is not known any more.
 unsafe extern "C-unwind" fn realloc(block: Block, bytes: usize) -> Block {
-    // SAFETY: as in `malloc`; the block is the caller's. One of no bytes is freed.
+    // SAFETY: the address is that of a function of this type; the block is the caller's. One of no bytes is freed.
     unsafe {
         let original: Realloc = core::mem::transmute(REALLOC.load(Relaxed));
         taken_off(block);
@@ -128,7 +129,7 @@ unsafe extern "C-unwind" fn realloc(block: Block, bytes: usize) -> Block {
 }
 
 unsafe extern "C-unwind" fn free(block: Block) {
-    // SAFETY: as in `malloc`; the block is the caller's.
+    // SAFETY: the address is that of a function of this type; the block is the caller's.
     unsafe {
         taken_off(block);
         core::mem::transmute::<usize, Free>(FREE.load(Relaxed))(block);

@@ -70,7 +70,7 @@ pub unsafe extern "C-unwind" fn mexFunction(
 
 /// Runs a command; false when the message tells why it failed.
 unsafe fn run(results: c_int, to: *mut Array, count: c_int, arguments: *mut Array) -> bool {
-    // SAFETY: as in `mexFunction`.
+    // SAFETY: Octave gives as many arguments as it says, and room for one result at least.
     unsafe {
         let words: Option<Vec<String>> = (0..count as usize).map(|at| text_of(*arguments.add(at))).collect();
         let Some(words) = words else { return fail("arguments are texts") };

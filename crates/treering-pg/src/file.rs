@@ -192,7 +192,7 @@ fn word(at: usize) -> &'static AtomicU64 {
 
 /// The same of 32 bits.
 fn word32(at: usize) -> &'static AtomicU32 {
-    // SAFETY: as above.
+    // SAFETY: the mapping stays until the process ends, and all its users use atomic numbers.
     unsafe { &*((BASE.load(Ordering::Relaxed) + at) as *const AtomicU32) }
 }
 
@@ -257,7 +257,7 @@ impl Table {
     }
 
     fn word32(self, at: usize) -> &'static AtomicU32 {
-        // SAFETY: as above.
+        // SAFETY: tables stay until the process ends, and are used by atomic numbers.
         unsafe { &*((self.address + at) as *const AtomicU32) }
     }
 

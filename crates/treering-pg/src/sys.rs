@@ -178,7 +178,7 @@ pub(crate) fn zeros(size: usize, wiped: bool) -> Option<*mut u8> {
 /// # Safety
 /// It is not used any more.
 pub(crate) unsafe fn give_back(memory: *mut u8, size: usize) {
-    // SAFETY: as the caller says.
+    // SAFETY: by this function's own requirement.
     unsafe { call(libc::SYS_munmap, [memory as usize, size, 0, 0, 0, 0]) };
 }
 

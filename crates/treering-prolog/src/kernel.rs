@@ -96,7 +96,7 @@ fn new_node(parent: *mut Node, predicate: usize, sort: *const Sort) -> *mut Node
         number: 0,
     }));
     if !parent.is_null() {
-        // SAFETY: as above.
+        // SAFETY: the parent is not null, and is a node of this tree, which nobody else changes meanwhile.
         unsafe { (*parent).children = node };
     }
     node

@@ -26,7 +26,7 @@ pub fn start() {
 /// From here on it is not.
 #[inline(always)]
 pub fn stop() {
-    // SAFETY: as in `start`; `nop dword ptr [rax + 0x30677274]`, which ends in `trg0`.
+    // SAFETY: an instruction that does nothing; `nop dword ptr [rax + 0x30677274]`, which ends in `trg0`.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         core::arch::asm!(".byte 0x0f, 0x1f, 0x80, 0x74, 0x72, 0x67, 0x30", options(nostack, preserves_flags));

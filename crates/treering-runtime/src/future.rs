@@ -52,7 +52,7 @@ impl<F: Future> Future for Instrumented<F> {
         // handed on as such. There is no `Drop` and no other way to it.
         let this = unsafe { self.get_unchecked_mut() };
         let _scope = this.enter();
-        // SAFETY: as above.
+        // SAFETY: the future is pinned as long as this is, and nothing is moved out of it.
         unsafe { Pin::new_unchecked(&mut this.future) }.poll(context)
     }
 }

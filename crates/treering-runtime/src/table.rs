@@ -92,7 +92,7 @@ impl Table {
 
     fn size(&self) -> usize {
         let slots = self.slots.load(Ordering::Relaxed);
-        // SAFETY: as in `find`.
+        // SAFETY: tables are made by `grow`, which writes their size first, and never freed.
         if slots.is_null() { 0 } else { unsafe { (*slots).key.load(Ordering::Relaxed) as usize } }
     }
 
@@ -123,7 +123,8 @@ impl Table {
 
 /// Writes to the first empty slot for `key`; there is one.
 fn put(slots: *mut Slot, key: u64, value: u64) {
-    // SAFETY: as in `Table::find`.
+    // SAFETY: tables are made by `grow`, which writes their size first, and are never freed; the mask keeps the index below
+    // it.
     unsafe {
         let mask = (*slots).key.load(Ordering::Relaxed) as usize - 1;
         let mut at = spread(key) & mask;

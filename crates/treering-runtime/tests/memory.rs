@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Checked {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        // SAFETY: as in `alloc`.
+        // SAFETY: the block came from `alloc` with this layout, so the words stand behind it and it is that much larger.
         unsafe {
             let found = block.add(layout.size()).cast::<[usize; 2]>().read_unaligned();
             assert_eq!(found, [layout.size(), layout.align()], "not the layout that it was allocated with");

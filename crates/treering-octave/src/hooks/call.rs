@@ -118,7 +118,7 @@ struct Leave {
 impl Drop for Leave {
     fn drop(&mut self) {
         if let Some(call) = self.call.take() {
-            // SAFETY: as in `OnError`.
+            // SAFETY: the evaluator is null or that of the interpreter, which lives; the call is of this thread.
             unsafe { end_by_error(call, self.evaluator) };
         }
         if let Some(function) = self.function.take() {
@@ -149,7 +149,7 @@ unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointe
     let mut bits = recorded();
     let mut _stop = None;
     if bits & what::CALLS == 0 {
-        // SAFETY: as below.
+        // SAFETY: the hook was given a function's object.
         match unsafe { awaited(object, sort) } {
             Awaited::Nothing => return request.run(),
             Awaited::Script => {}

@@ -76,7 +76,7 @@ impl Drop for Code {
 pub(super) unsafe extern "C-unwind" fn eval_option(interpreter: Pointer) -> c_int {
     let _code = awaited::has_come_by_option()
         .then(|| Code(Some(Function::of_kind(function_kind::SCRIPT, b"--eval", b"", 0).enter())));
-    // SAFETY: as above.
+    // SAFETY: the address is that of the function of this type that the hook replaces; Octave has given its argument.
     unsafe {
         let original: unsafe extern "C-unwind" fn(Pointer) -> c_int =
             core::mem::transmute(EVAL_OPTION.load(Relaxed));

@@ -30,7 +30,8 @@ pub(super) unsafe extern "C-unwind" fn enter(profiler: Pointer, name: *const Tex
 }
 
 pub(super) unsafe extern "C-unwind" fn exit(profiler: Pointer, name: *const Text) {
-    // SAFETY: as in `enter`.
+    // SAFETY: the address is that of a function of this type, and Octave has called it with these. The text is only
+    // told by where it is.
     unsafe {
         let ended = with_interpreter(|interpreter| {
             let open = &mut interpreter.open_operators;
@@ -85,7 +86,7 @@ pub(super) unsafe extern "C-unwind" fn set_active(profiler: Pointer, is_on: bool
 pub(crate) fn silence_native() {
     let profiler = PROFILER.load(Relaxed);
     if profiler != 0 {
-        // SAFETY: as above; the profiler lives as long as the interpreter.
+        // SAFETY: the address is that of a function of this type; the profiler lives as long as the interpreter.
         unsafe {
             let original: SetActive = core::mem::transmute(SET_ACTIVE.load(Relaxed));
             original(profiler as Pointer, false);

@@ -331,7 +331,7 @@ fn across_threads() {
     .join()
     .unwrap();
     leaf();
-    // SAFETY: as above; twice, and one that never was.
+    // SAFETY: a token may be any number: one that was left already, and one that never was.
     unsafe {
         treering_leave(token);
         treering_leave(token);
@@ -385,7 +385,7 @@ fn signals(milliseconds: u64) {
             calls += 1;
         }
     }
-    // SAFETY: as above.
+    // SAFETY: the structures live through the calls.
     unsafe {
         let timer = libc::itimerval { it_interval: off, it_value: off };
         libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut());
