@@ -92,4 +92,4 @@ pub use propagate::{ExcessiveArcs, limit_arcs};
 pub use reliability::Reliability;
 pub use run_spread::{FunctionSpread, RunSpread};
 pub use selection::{FunctionSet, NoTree, Selection};
-pub use snapshot::{Change, Passed, Snapshot};
+pub use snapshot::{Change, CostSnapshot, Passed};

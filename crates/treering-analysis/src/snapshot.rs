@@ -10,7 +10,7 @@ use crate::graph::CallGraph;
 /// Functions are known by what they are called, since another reading of a growing profile may
 /// number them in another way.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot {
+pub struct CostSnapshot {
     functions: HashMap<Key, Passed>,
 }
 
@@ -49,7 +49,7 @@ impl Key {
     }
 }
 
-impl Snapshot {
+impl CostSnapshot {
     /// The cost up to now; `profile` is the one that `graph` was made of.
     pub fn of(profile: &Profile, graph: &CallGraph) -> Self {
         let mut snapshot = Self::default();
@@ -139,8 +139,8 @@ mod tests {
            10 leave main
         ";
         let (second, second_graph) = at(later);
-        let before = Snapshot::of(&first, &first_graph);
-        let change = Snapshot::of(&second, &second_graph).since(&before);
+        let before = CostSnapshot::of(&first, &first_graph);
+        let change = CostSnapshot::of(&second, &second_graph).since(&before);
         assert_eq!(passed(&change, &second, "old"), Passed { self_cost: 3, calls: 1 });
         assert_eq!(passed(&change, &second, "new"), Passed { self_cost: 1, calls: 1 });
         assert_eq!(passed(&change, &second, "main"), Passed { self_cost: 2, calls: 0 });
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn nothing_has_changed_since_now() {
         let (profile, graph) = at("0 enter main\n 4 leave main");
-        let now = Snapshot::of(&profile, &graph);
+        let now = CostSnapshot::of(&profile, &graph);
         let change = now.since(&now);
         assert_eq!(change.all, Passed::default());
         assert_eq!(change.share(Passed::default()), 0.0);

@@ -166,7 +166,7 @@ impl Listing<'_> {
 
 #[cfg(test)]
 mod tests {
-    use treering_analysis::{Presentation, Snapshot};
+    use treering_analysis::{CostSnapshot, Presentation};
 
     use super::*;
 
@@ -189,7 +189,7 @@ mod tests {
     fn the_last_interval_stands_beside_the_total() {
         let (first, second) = (treering_testing::trace(FIRST), treering_testing::trace(SECOND));
         let (before, now) = (graph(&first), graph(&second));
-        let change = Snapshot::of(&second, &now).since(&Snapshot::of(&first, &before));
+        let change = CostSnapshot::of(&second, &now).since(&CostSnapshot::of(&first, &before));
         let lately = Lately { change, interval_ns: 500_000_000 };
         let text = watch_text(&second, &now, Some(&lately), &Style::default(), None);
         expect_test::expect![[r#"

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use treering_analysis::{
-    CallGraph, CallTree, Corrected, Direction, Presentation, Pruning, Snapshot, add_calls_metric, correct,
-    default_metric,
+    CallGraph, CallTree, Corrected, CostSnapshot, Direction, Presentation, Pruning, add_calls_metric,
+    correct, default_metric,
 };
 use treering_profile::{MetricId, Profile};
 use treering_report::{Doing, Lately, Options, Style, call_graph_text, tree_text, watch_head, watch_text};
@@ -66,7 +66,7 @@ struct Snapshot {
     metric: MetricId,
     doing: Doing,
     lately: Option<Lately>,
-    snapshot: Snapshot,
+    costs: CostSnapshot,
 }
 
 impl Watch {
@@ -199,14 +199,14 @@ impl Snapshot {
     fn of(mut profile: Profile, doing: Doing) -> Self {
         let metric = metric(&mut profile);
         let corrected = correct(&profile);
-        let snapshot = Snapshot::of(&corrected.profile, &graph(&corrected, metric));
-        Self { profile, metric, doing, lately: None, snapshot }
+        let costs = CostSnapshot::of(&corrected.profile, &graph(&corrected, metric));
+        Self { profile, metric, doing, lately: None, costs }
     }
 
     /// The change since another one; nothing if no time has passed.
     fn since(&self, last: &Self) -> Option<Lately> {
         let interval_ns = self.run_ns().checked_sub(last.run_ns()).filter(|&interval| interval > 0)?;
-        Some(Lately { change: self.snapshot.since(&last.snapshot), interval_ns })
+        Some(Lately { change: self.costs.since(&last.costs), interval_ns })
     }
 
     fn run_ns(&self) -> u64 {
