@@ -252,14 +252,20 @@ fn a_request_to_end_reaches_the_program_and_its_counts_are_written() {
     let child = session.command(&all).stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
     let child = child.expect("treering runs");
     let pid = Pid::from_raw(child.id() as i32);
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(120);
     let children = format!("/proc/{pid}/task/{pid}/children");
-    let has_begun = || std::fs::read_to_string(&children).is_ok_and(|children| !children.is_empty());
-    while !has_begun() {
+    // The program has executed its own code for long enough when it has had so many hundredths of a second.
+    const LONG: u64 = 20;
+    let had = || {
+        let program = std::fs::read_to_string(&children).ok()?;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", program.trim())).ok()?;
+        let (_, fields) = stat.rsplit_once(')')?;
+        fields.split_whitespace().nth(11)?.parse::<u64>().ok()
+    };
+    while had().is_none_or(|time| time < LONG) {
         assert!(Instant::now() < deadline, "the program has not begun");
         std::thread::sleep(Duration::from_millis(20));
     }
-    std::thread::sleep(Duration::from_millis(700));
     kill(pid, Signal::SIGTERM).expect("it runs");
     let outcome = Outcome::of(child.wait_with_output().expect("it is our child"));
     assert_eq!(outcome.shell_status(), 128 + 15, "{outcome:#?}");

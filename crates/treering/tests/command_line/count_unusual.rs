@@ -327,17 +327,24 @@ fn what_is_ended_before_its_first_instruction_is_said_to_be() {
     let outcome = count(&session, &[], &path, &[]);
     assert_eq!(outcome.shell_status(), 128 + 11, "{outcome:#?}");
     assert!(outcome.stderr.contains("was ended by SIGSEGV before its first instruction"), "{outcome:#?}");
-    // From when there is a process on, and a little later each time.
-    for delay in 0..10 {
+    // As soon as there is a process, as soon as it is the program, and as soon as it shares each kind of memory.
+    let stages = [
+        "true",
+        "readlink /proc/$pid/exe | grep -q sleep",
+        "grep -q 'treering gate' /proc/$pid/maps",
+        "grep -q 'treering tables' /proc/$pid/maps",
+        "grep -q 'treering code' /proc/$pid/maps",
+    ];
+    for stage in stages.iter().flat_map(|stage| [stage; 2]) {
         let kill = format!(
-            "\"$0\" count -q -- sleep 5 & tries=0
-            until pid=$(cat /proc/$!/task/*/children) && test -n \"$pid\"; do
-                tries=$((tries + 1)); test $tries -lt 5000 || exit 98
+            "\"$0\" count -q -- sleep 1000 & tries=0
+            until pid=$(cat /proc/$!/task/*/children | cut -d' ' -f1) && test -n \"$pid\" && {stage}; do
+                tries=$((tries + 1)); test $tries -lt 9000 || {{ kill -KILL $!; exit 98; }}
             done
-            sleep 0.{delay:03}; kill -KILL $pid; wait $!"
+            kill -KILL $pid; wait $!"
         );
         let (status, _, error) = script(&session, &kill, &[]);
-        assert_eq!(status, Some(128 + 9), "{error}");
+        assert_eq!(status, Some(128 + 9), "{stage}: {error}");
     }
 }
 
