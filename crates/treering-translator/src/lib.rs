@@ -55,4 +55,4 @@ pub use program::watch::{FindFunctions, START, STOP, Selection};
 pub use run::{Command, Counts, Ended, count, count_and_tell, count_each};
 pub use sys::heap::prepare_heap;
 pub use sys::{end_by, is_ignored, pass_on, pass_on_to};
-pub use tracer::attach::Left;
+pub use tracer::thread::Left;

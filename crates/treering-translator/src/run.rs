@@ -19,9 +19,9 @@ use crate::journal::Store;
 use crate::model::ModelOptions;
 use crate::program::watch::{Selection, Watcher};
 use crate::sys::{self, Stop};
-use crate::tracer::attach::Left;
-use crate::tracer::event_loop::Tracer;
 use crate::tracer::launch::{Launch, start_alarm, start_error};
+use crate::tracer::state::Tracer;
+use crate::tracer::thread::Left;
 
 /// The command to count.
 #[derive(Debug, Clone, Default)]

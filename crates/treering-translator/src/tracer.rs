@@ -5,7 +5,9 @@ pub(crate) mod affinity;
 pub(crate) mod attach;
 pub(crate) mod clone;
 pub(crate) mod dispatch;
+pub(crate) mod end;
 pub(crate) mod event_loop;
+pub(crate) mod exec;
 pub(crate) mod init_fault;
 pub(crate) mod inject;
 #[expect(unsafe_code, reason = "the start of processes")]
@@ -19,6 +21,7 @@ pub(crate) mod selection;
 pub(crate) mod signal;
 pub(crate) mod signal_throttle;
 mod starved_thread;
+pub(crate) mod state;
 pub(crate) mod syscall;
 pub(crate) mod thread;
 pub(crate) mod waiting_call;

@@ -9,7 +9,7 @@ use std::io;
 use crate::address_space::AddressSpace;
 use crate::sys::layout::{ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE_SIZE, TABLES_SIZE, UNIT_SIZE};
 use crate::sys::{self, NO_LIMIT, Registers};
-use crate::tracer::event_loop::Tracer;
+use crate::tracer::state::Tracer;
 use crate::tracer::thread::{Call, State};
 use treering_proc::status;
 

@@ -18,32 +18,17 @@ use crate::sys::layout::{COUNTERS, OWN_GS, ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE
 use crate::sys::remote_syscall::{HeldSignal, RemoteSyscalls, StoppedThread};
 use crate::sys::syscall_page::BEHIND_CALL;
 use crate::sys::{self, Registers, Stop};
-use crate::tracer::event_loop::{EVENT_STOP, Tracer};
+use crate::tracer::event_loop::EVENT_STOP;
 use crate::tracer::inject::{FILTERED, give_area, prepare_running};
 use crate::tracer::memory_conflict::taken;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::signal::is_caught;
-use crate::tracer::thread::{State, Thread};
+use crate::tracer::state::Tracer;
+use crate::tracer::thread::{Left, Parked, State, Thread};
 use treering_proc::{Mapping, status};
 
 /// How long a thread may take to stop.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The state of a thread in its own code, kept from stopping it there until it is detached.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Parked {
-    registers: Registers,
-}
-
-/// The lasting effect on a process that was attached to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Left {
-    /// Its number.
-    pub pid: i32,
-    /// Whether the programs it executes can no longer gain privileges (`PR_SET_NO_NEW_PRIVS`), although they
-    /// could before.
-    pub lost_privileges: bool,
-}
 
 impl Parked {
     /// A thread that is stopped in its own code.

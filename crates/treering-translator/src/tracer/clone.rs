@@ -12,39 +12,10 @@ use crate::areas::tree_frame::Inherited;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::in_block;
 use crate::sys::{self};
-use crate::tracer::event_loop::{Program, Tracer};
 use crate::tracer::inject::give_area;
-use crate::tracer::rseq::Restartable;
-use crate::tracer::selection::Entered;
-use crate::tracer::thread::{Call, OwnRules, State, Thread};
+use crate::tracer::state::{Program, Tracer};
+use crate::tracer::thread::{Call, PendingClone, State, Thread};
 use treering_proc::status;
-
-/// A new thread or process as its parent reported it, until it stops for the first time.
-#[derive(Debug)]
-pub(crate) struct PendingClone {
-    pid: i32,
-    /// The number of its parent's address space.
-    pub(crate) space: Option<usize>,
-    /// Whether it shares that address space; otherwise it has a copy.
-    shares: bool,
-    own_gs: u64,
-    /// Where the call that made it continues, if it was made at the system call page.
-    call_next: u64,
-    /// The context that its tree begins with.
-    context: Inherited,
-    /// The code regions at the moment of the copy.
-    regions: Option<crate::program::region::Regions>,
-    /// The selected functions and marks that it begins inside of.
-    entered: Option<Entered>,
-    /// Whether it runs in its parent's memory without being a thread of its process (`vfork`).
-    borrows: bool,
-    /// The parent's restartable sequences, which a copy has as well.
-    restartable: Option<Restartable>,
-    /// Its restrictions, which are those of its parent.
-    own_rules: OwnRules,
-    /// The first argument of the call as the program passed it, if the tracer changed it.
-    argument: Option<u64>,
-}
 
 impl Tracer {
     /// A thread has made another thread or a process.

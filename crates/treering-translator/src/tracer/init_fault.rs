@@ -7,7 +7,7 @@
 use std::io;
 
 use crate::sys;
-use crate::tracer::event_loop::Tracer;
+use crate::tracer::state::Tracer;
 use treering_proc::status;
 
 /// The signals that the kernel sends for instructions.

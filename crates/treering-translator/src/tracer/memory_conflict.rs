@@ -13,7 +13,7 @@ use crate::sys::layout::{
 };
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
-use crate::tracer::syscall::Verdict;
+use crate::tracer::thread::Verdict;
 use treering_proc::Mapping;
 
 /// The areas that lie at the same addresses in every process, with their sizes.

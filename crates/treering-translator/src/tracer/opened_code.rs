@@ -17,7 +17,7 @@ use crate::program::code_files::{FileId, id_of};
 use crate::program::region::PAGE;
 use crate::sys;
 use crate::sys::filter::WRITES;
-use crate::tracer::event_loop::Tracer;
+use crate::tracer::state::Tracer;
 use crate::tracer::thread::{Call, State};
 
 /// Whether a file is in a `proc` file system.

@@ -12,22 +12,9 @@ use treering_profile::UncountedReason;
 use crate::address_space::AddressSpace;
 use crate::sys::layout::OWN_GS;
 use crate::sys::{self, Registers, filter};
-use crate::tracer::event_loop::Tracer;
+use crate::tracer::state::Tracer;
 use crate::tracer::thread::{Call, State, Thread};
 use treering_proc::status;
-
-/// A thread's part in tracing within its process, as tracer or as traced thread.
-#[derive(Debug, Default)]
-pub(crate) struct Role {
-    /// The thread that has attached to it.
-    tracer: Option<i32>,
-    /// The registers that its tracer sees while it is stopped.
-    shown: Option<Box<Registers>>,
-    /// Whether its calls of `wait4` stop at our filter.
-    waits_stop: bool,
-    /// Whether it waits for an attached thread to stop.
-    waits: bool,
-}
 
 /// The status that `wait(2)` gives for an attached thread that has stopped.
 const STOPPED: i32 = libc::SIGSTOP << 8 | 0x7f;

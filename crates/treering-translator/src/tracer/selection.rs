@@ -14,26 +14,8 @@ use crate::program::watch::Watch;
 use crate::sys;
 use crate::sys::layout::SELECTED;
 use crate::sys::remote_syscall::StoppedThread;
-use crate::tracer::event_loop::Tracer;
-use crate::tracer::thread::{State, Thread};
-
-/// The selected functions and marks that a thread has entered and not left.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Entered {
-    /// The outermost activation of a watched function.
-    frame: Option<Frame>,
-    /// Whether the last mark was a start mark.
-    marked: bool,
-}
-
-/// An activation of a watched function.
-#[derive(Debug, Clone, Copy)]
-struct Frame {
-    /// The stack pointer at its first instruction.
-    stack: u64,
-    /// Its return address.
-    to: u64,
-}
+use crate::tracer::state::Tracer;
+use crate::tracer::thread::{Entered, Frame, State, Thread};
 
 impl Entered {
     fn is_active(self) -> bool {

@@ -6,11 +6,11 @@ use treering_profile::BranchKind;
 
 use crate::sys::remote_syscall::HeldSignal;
 use crate::sys::{self};
-use crate::tracer::event_loop::Tracer;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::signal_throttle::Admission;
-use crate::tracer::syscall::{Verdict, skip};
-use crate::tracer::thread::{Call, State};
+use crate::tracer::state::Tracer;
+use crate::tracer::syscall::skip;
+use crate::tracer::thread::{Call, State, Verdict};
 use treering_proc::status::has_signal;
 
 impl Tracer {

@@ -9,7 +9,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::sys::{self, Stop};
-use crate::tracer::event_loop::Tracer;
+use crate::tracer::state::Tracer;
 
 /// The longest time for which other threads' stops wait.
 const MOST: Duration = Duration::from_millis(5);

@@ -13,31 +13,8 @@ use crate::sys::filter::{INDIRECT, RULES, SET_DISPATCH, SET_MDWE, before_own_fil
 use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
-use crate::tracer::thread::Call;
+use crate::tracer::thread::{Call, Verdict};
 use treering_proc::Mapping;
-
-/// What the tracer does with a stopped call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// The call is made, and needs nothing else.
-    Go,
-    /// The call is made, and its result is needed.
-    Watch(Call),
-    /// The process cannot be counted any further, for this reason.
-    Refuse(&'static str),
-    /// The call is made after the bound thread has its own processors back.
-    Unbind,
-    /// The call may open a file for writing.
-    Opens,
-    /// The call reads or sets a limit on address space.
-    Limit,
-    /// The call asks for what the thread restricts itself to, or restricts it.
-    Rules,
-    /// The thread wants to trace another thread.
-    Trace,
-    /// The thread traces others, and waits for one of them.
-    Wait,
-}
 
 const SET_GS: u64 = 0x1001;
 const SET_FS: u64 = 0x1002;

@@ -2,15 +2,14 @@
 
 use std::time::Instant;
 
+use crate::areas::tree_frame::Inherited;
 use crate::counting::slow_path::SlowPathCounts;
 use crate::journal::JournaledThread;
+use crate::program::region::Regions;
+use crate::sys::Registers;
 use crate::sys::remote_syscall::HeldSignal;
-use crate::tracer::attach::Parked;
-use crate::tracer::own_tracer::Role;
 use crate::tracer::rseq::Restartable;
-use crate::tracer::selection::Entered;
 use crate::tracer::signal_throttle::SignalThrottle;
-use crate::tracer::waiting_call::Again;
 
 /// A traced thread.
 #[derive(Debug)]
@@ -120,6 +119,114 @@ pub(crate) enum Call {
     },
     /// The call was answered by the tracer.
     Answered(u64),
+}
+
+/// The state of a thread in its own code, kept from stopping it there until it is detached.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parked {
+    pub(crate) registers: Registers,
+}
+
+/// A new thread or process as its parent reported it, until it stops for the first time.
+#[derive(Debug)]
+pub(crate) struct PendingClone {
+    pub(crate) pid: i32,
+    /// The number of its parent's address space.
+    pub(crate) space: Option<usize>,
+    /// Whether it shares that address space; otherwise it has a copy.
+    pub(crate) shares: bool,
+    pub(crate) own_gs: u64,
+    /// Where the call that made it continues, if it was made at the system call page.
+    pub(crate) call_next: u64,
+    /// The context that its tree begins with.
+    pub(crate) context: Inherited,
+    /// The code regions at the moment of the copy.
+    pub(crate) regions: Option<Regions>,
+    /// The selected functions and marks that it begins inside of.
+    pub(crate) entered: Option<Entered>,
+    /// Whether it runs in its parent's memory without being a thread of its process (`vfork`).
+    pub(crate) borrows: bool,
+    /// The parent's restartable sequences, which a copy has as well.
+    pub(crate) restartable: Option<Restartable>,
+    /// Its restrictions, which are those of its parent.
+    pub(crate) own_rules: OwnRules,
+    /// The first argument of the call as the program passed it, if the tracer changed it.
+    pub(crate) argument: Option<u64>,
+}
+
+/// The selected functions and marks that a thread has entered and not left.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Entered {
+    /// The outermost activation of a watched function.
+    pub(crate) frame: Option<Frame>,
+    /// Whether the last mark was a start mark.
+    pub(crate) marked: bool,
+}
+
+/// An activation of a watched function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    /// The stack pointer at its first instruction.
+    pub(crate) stack: u64,
+    /// Its return address.
+    pub(crate) to: u64,
+}
+
+/// A thread's part in tracing within its process, as tracer or as traced thread.
+#[derive(Debug, Default)]
+pub(crate) struct Role {
+    /// The thread that has attached to it.
+    pub(crate) tracer: Option<i32>,
+    /// The registers that its tracer sees while it is stopped.
+    pub(crate) shown: Option<Box<Registers>>,
+    /// Whether its calls of `wait4` stop at our filter.
+    pub(crate) waits_stop: bool,
+    /// Whether it waits for an attached thread to stop.
+    pub(crate) waits: bool,
+}
+
+/// How a call that is made again differs from the one that the program made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It is the same.
+    Whole,
+    /// The same, and the kernel says of one that has been made before that it is under way.
+    Connecting,
+    /// It is for the rest: so many bytes, or other things, are done.
+    Rest(u64),
+}
+
+/// What the tracer does with a stopped call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// The call is made, and needs nothing else.
+    Go,
+    /// The call is made, and its result is needed.
+    Watch(Call),
+    /// The process cannot be counted any further, for this reason.
+    Refuse(&'static str),
+    /// The call is made after the bound thread has its own processors back.
+    Unbind,
+    /// The call may open a file for writing.
+    Opens,
+    /// The call reads or sets a limit on address space.
+    Limit,
+    /// The call asks for what the thread restricts itself to, or restricts it.
+    Rules,
+    /// The thread wants to trace another thread.
+    Trace,
+    /// The thread traces others, and waits for one of them.
+    Wait,
+}
+
+/// The lasting effect on a process that was attached to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// Its number.
+    pub pid: i32,
+    /// Whether the programs it executes can no longer gain privileges (`PR_SET_NO_NEW_PRIVS`), although they
+    /// could before.
+    pub lost_privileges: bool,
 }
 
 impl Thread {

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::sys::{self, Registers};
-use crate::tracer::event_loop::Tracer;
 use crate::tracer::signal::is_caught;
-use crate::tracer::thread::{Call, State};
+use crate::tracer::state::Tracer;
+use crate::tracer::thread::{Again, Call, State};
 use treering_proc::status;
 
 /// Signals that are ignored unless the program asks for something else.
@@ -29,17 +29,6 @@ struct Wait {
     time: Option<Duration>,
     /// The result when that time is over.
     timed_out: i32,
-}
-
-/// How a call that is made again differs from the one that the program made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Again {
-    /// It is the same.
-    Whole,
-    /// The same, and the kernel says of one that has been made before that it is under way.
-    Connecting,
-    /// It is for the rest: so many bytes, or other things, are done.
-    Rest(u64),
 }
 
 impl Again {
