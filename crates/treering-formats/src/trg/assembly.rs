@@ -118,10 +118,15 @@ impl Assembly {
             Content::Sizes(stated) => self.details.sizes(stated, self.lengths()),
             Content::Points(points) => self.details.points(points, self.lengths()),
             Content::Memory(rows) => self.details.memory(rows, self.lengths(), &mut self.budget),
-            Content::Code(part) => {
-                let known = self.code_lengths();
-                self.code.add(part, known)
-            }
+            Content::CodeSpaces(table) => self.code.spaces(table, self.code_lengths()),
+            Content::CodeBytes(rows) => self.code.bytes(rows),
+            Content::Translated(rows) => self.code.translated(rows, self.code_lengths()),
+            Content::Partials(rows) => self.code.partials(rows, self.code_lengths()),
+            Content::Blocks(table) => self.code.blocks(table, self.code_lengths()),
+            Content::Executions(rows) => self.code.executions(rows, self.code_lengths()),
+            Content::Branches(rows) => self.code.branches(rows, self.code_lengths()),
+            Content::CodeLines(rows) => self.code.lines(rows, self.code_lengths()),
+            Content::Uncounted(rows) => self.code.uncounted(rows, self.code_lengths()),
             Content::End(end) => self.end(&end),
         }
     }

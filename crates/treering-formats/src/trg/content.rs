@@ -1,32 +1,23 @@
-//! What the frames hold: for each kind, how it is written and how it is read.
+//! The contents of frames: a declaration for each kind, from which writing, reading, showing and describing follow.
 
-mod code;
-mod cost;
-mod detail;
+mod column;
 mod end;
+mod entry;
 mod meta;
-mod table;
+mod row;
 mod tree;
 
+use serde::{Serialize, Serializer};
 use treering_profile::{
-    ActivationStatistics, AddressCost, Arc, Function, Line, LineCost, Module, NodeMemory, Point, Ports,
-    Process, SizeCost, Source, Thread,
+    ActivationStatistics, AddressCost, Arc, BasicBlock, BlockExecutions, BranchCount, CodeBytes, CodeLine,
+    CodeSpace, Function, Line, LineCost, Module, NodeId, NodeMemory, PartialCount, Point, Ports, Process,
+    SizeCost, Source, Thread, TranslatedBlock, Uncounted,
 };
 
-pub(crate) use code::{
-    CodePart, encode_blocks, encode_branches, encode_bytes, encode_code_lines, encode_executions,
-    encode_partials, encode_spaces, encode_translated, encode_uncounted,
-};
-pub(crate) use cost::{encode_address_costs, encode_arcs, encode_line_costs};
-pub(crate) use detail::{
-    InMetric, Rows, encode_memory, encode_points, encode_ports, encode_sizes, encode_statistics,
-};
 pub(crate) use end::{End, Totals};
+pub(crate) use entry::{Entry, Frame, InMetric, Rows, Table, encode_in_metric, encode_rows, encode_table};
 pub(crate) use meta::Meta;
-pub(crate) use table::{
-    Table, encode_functions, encode_lines, encode_modules, encode_processes, encode_sources, encode_strings,
-    encode_threads,
-};
+pub(crate) use row::encode_strings;
 pub(crate) use tree::{Columns, Nodes, Values, encode_columns, encode_nodes};
 
 use crate::trg::varint::Decoder;
@@ -35,30 +26,80 @@ use crate::trg::{Damage, Kind};
 /// The version of the layout of every kind, so far.
 pub(crate) const VERSION: u16 = 1;
 
-/// The decoded payload of a frame.
-#[derive(Debug)]
-pub(crate) enum Content {
-    Meta(Box<Meta>),
-    Strings(Table<Box<str>>),
-    Modules(Table<Module>),
-    Functions(Table<Function>),
-    Lines(Table<Line>),
-    Processes(Table<Process>),
-    Threads(Table<Thread>),
-    Nodes(Nodes),
-    Costs(Columns),
-    Calls(Columns),
-    LineCosts(Vec<LineCost>),
-    AddressCosts(Vec<AddressCost>),
-    Arcs(Vec<Arc>),
-    Sources(Vec<Source>),
-    Statistics(InMetric<Rows<ActivationStatistics>>),
-    Ports(Rows<Ports>),
-    Sizes(InMetric<Vec<SizeCost>>),
-    Points(Vec<Point>),
-    Memory(Rows<NodeMemory>),
-    Code(CodePart),
-    End(End),
+/// Declares the content of every kind of frames but META, which is JSON.
+macro_rules! contents {
+    ($($kind:ident: $content:ty,)*) => {
+        /// The decoded payload of a frame.
+        #[derive(Debug)]
+        pub(crate) enum Content {
+            Meta(Box<Meta>),
+            $($kind($content),)*
+        }
+
+        impl Content {
+            fn decode(kind: Kind, payload: &[u8], room: u64) -> Result<Decoded, Damage> {
+                let mut from = Decoder::within(payload, room);
+                let content = match kind {
+                    Kind::Meta => Self::Meta(Box::new(Meta::decode(payload, room)?)),
+                    $(Kind::$kind => Self::$kind(<$content as Frame>::decode(&mut from)?),)*
+                };
+                let kept = from.kept();
+                if kind != Kind::Meta {
+                    from.end()?;
+                }
+                Ok(Decoded { content, kept })
+            }
+
+            /// The payload as the page of the format describes it; nothing where the page has its own words.
+            #[cfg(test)]
+            fn described(kind: Kind) -> Option<String> {
+                match kind {
+                    Kind::Meta => None,
+                    $(Kind::$kind => <$content as Frame>::described(),)*
+                }
+            }
+        }
+
+        impl Serialize for Content {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                match self {
+                    Self::Meta(meta) => meta.serialize(to),
+                    $(Self::$kind(content) => content.show(to),)*
+                }
+            }
+        }
+    };
+}
+
+contents! {
+    Strings: Table<Box<str>>,
+    Modules: Table<Module>,
+    Functions: Table<Function>,
+    Lines: Table<Line>,
+    Processes: Table<Process>,
+    Threads: Table<Thread>,
+    Nodes: Nodes,
+    Costs: Columns,
+    Calls: Columns,
+    LineCosts: Vec<LineCost>,
+    Arcs: Vec<Arc>,
+    Sources: Vec<Source>,
+    Statistics: InMetric<(NodeId, ActivationStatistics)>,
+    Ports: Rows<Ports>,
+    Sizes: InMetric<SizeCost>,
+    Points: Vec<Point>,
+    Memory: Rows<NodeMemory>,
+    CodeSpaces: Table<CodeSpace>,
+    CodeBytes: Vec<CodeBytes>,
+    Translated: Vec<TranslatedBlock>,
+    Partials: Vec<PartialCount>,
+    Blocks: Table<BasicBlock>,
+    Executions: Vec<BlockExecutions>,
+    Branches: Vec<BranchCount>,
+    CodeLines: Vec<CodeLine>,
+    Uncounted: Vec<Uncounted>,
+    AddressCosts: Vec<AddressCost>,
+    End: End,
 }
 
 /// A content, and how many bytes of memory its entries take. Those of the tree are not among them,
@@ -72,44 +113,26 @@ pub(crate) struct Decoded {
 impl Decoded {
     /// Decodes the payload of a frame of a known kind and version, within so many bytes of memory.
     pub(crate) fn from_payload(kind: Kind, payload: &[u8], room: u64) -> Result<Self, Damage> {
-        if kind == Kind::Meta {
-            let content = Content::Meta(Box::new(Meta::decode(payload, room)?));
-            return Ok(Self { content, kept: 0 });
-        }
-        let mut decoder = Decoder::within(payload, room);
-        let content = Content::decode(kind, &mut decoder)?;
-        let kept = decoder.kept();
-        decoder.end()?;
-        Ok(Self { content, kept })
+        Content::decode(kind, payload, room)
     }
 }
 
-impl Content {
-    fn decode(kind: Kind, from: &mut Decoder<'_>) -> Result<Self, Damage> {
-        Ok(match kind {
-            Kind::Strings => Self::Strings(table::decode_strings(from)?),
-            Kind::Modules => Self::Modules(table::decode_modules(from)?),
-            Kind::Functions => Self::Functions(table::decode_functions(from)?),
-            Kind::Lines => Self::Lines(table::decode_lines(from)?),
-            Kind::Processes => Self::Processes(table::decode_processes(from)?),
-            Kind::Threads => Self::Threads(table::decode_threads(from)?),
-            Kind::Nodes => Self::Nodes(tree::decode_nodes(from)?),
-            Kind::Costs => Self::Costs(tree::decode_columns(from)?),
-            Kind::Calls => Self::Calls(tree::decode_columns(from)?),
-            Kind::LineCosts => Self::LineCosts(cost::decode_line_costs(from)?),
-            Kind::AddressCosts => Self::AddressCosts(cost::decode_address_costs(from)?),
-            Kind::Arcs => Self::Arcs(cost::decode_arcs(from)?),
-            Kind::Sources => Self::Sources(table::decode_sources(from)?),
-            Kind::Statistics => Self::Statistics(detail::decode_statistics(from)?),
-            Kind::Ports => Self::Ports(detail::decode_ports(from)?),
-            Kind::Sizes => Self::Sizes(detail::decode_sizes(from)?),
-            Kind::Points => Self::Points(detail::decode_points(from)?),
-            Kind::Memory => Self::Memory(detail::decode_memory(from)?),
-            Kind::End => Self::End(End::decode(from)?),
-            of_code => match CodePart::decode(of_code, from)? {
-                Some(part) => Self::Code(part),
-                None => return Err(Damage::Content("it is of a kind without a layout")),
-            },
-        })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_describes_the_declared_fields() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/trg.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        for kind in Kind::ALL {
+            let Some(described) = Content::described(kind) else { continue };
+            let row = format!("| {} | {kind} | {described}", kind as u16);
+            let found = page.lines().find_map(|line| line.strip_prefix(&row));
+            assert!(
+                found.is_some_and(|rest| rest.starts_with(" |") || rest.starts_with(". ")),
+                "the page lacks: {row}"
+            );
+        }
     }
 }

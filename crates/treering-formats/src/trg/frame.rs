@@ -16,142 +16,94 @@ pub(crate) const HEADER: usize = 16;
 /// No frame holds more than this, so that a hostile length cannot ask for gigabytes.
 pub(crate) const MAX_RAW: usize = 64 << 20;
 
-/// What a frame holds. The stored number is the discriminant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u16)]
-pub enum Kind {
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $number:literal $name:literal,)*) => {
+        /// The content of a frame. The stored number is the discriminant.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u16)]
+        pub enum Kind {
+            $($(#[$doc])* $kind = $number,)*
+        }
+
+        impl Kind {
+            /// Every kind.
+            pub const ALL: [Self; [$(Self::$kind),*].len()] = [$(Self::$kind),*];
+
+            /// Its name in the documentation of the format.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
     /// Metadata, recursion rule, metrics and runs, as JSON. The last one holds.
-    Meta = 1,
+    Meta = 1 "META",
     /// Strings.
-    Strings = 2,
+    Strings = 2 "STRINGS",
     /// Modules.
-    Modules = 3,
+    Modules = 3 "MODULES",
     /// Functions.
-    Functions = 4,
+    Functions = 4 "FUNCTIONS",
     /// Source lines.
-    Lines = 5,
+    Lines = 5 "LINES",
     /// Processes; may state an earlier one anew.
-    Processes = 6,
+    Processes = 6 "PROCESSES",
     /// Threads; may state an earlier one anew.
-    Threads = 7,
+    Threads = 7 "THREADS",
     /// Nodes of the tree.
-    Nodes = 8,
+    Nodes = 8 "NODES",
     /// Self costs, to be added to those known.
-    Costs = 9,
+    Costs = 9 "COSTS",
     /// Call counts, to be added to those known.
-    Calls = 10,
+    Calls = 10 "CALLS",
     /// Parts of self costs by source line.
-    LineCosts = 11,
+    LineCosts = 11 "LINE_COSTS",
     /// Arcs.
-    Arcs = 12,
+    Arcs = 12 "ARCS",
     /// Texts of source files.
-    Sources = 13,
+    Sources = 13 "SOURCES",
     /// Statistics of activations; a later value for a node replaces an earlier one.
-    Statistics = 14,
+    Statistics = 14 "STATISTICS",
     /// Ports of logic programs; a later value for a node replaces an earlier one.
-    Ports = 15,
+    Ports = 15 "PORTS",
     /// Activations by argument size, to be added to those known.
-    Sizes = 16,
+    Sizes = 16 "SIZES",
     /// Points of a series over time.
-    Points = 17,
+    Points = 17 "POINTS",
     /// Memory of nodes; a later value for a node replaces an earlier one.
-    Memory = 18,
+    Memory = 18 "MEMORY",
     /// What code is in: modules, and what they were at a time.
-    CodeSpaces = 19,
+    CodeSpaces = 19 "CODE_SPACES",
     /// Bytes of code that no file holds.
-    CodeBytes = 20,
+    CodeBytes = 20 "CODE_BYTES",
     /// Blocks as a translator executed them, to be added to those known.
-    Translated = 21,
+    Translated = 21 "TRANSLATED",
     /// Corrections to translated blocks.
-    Partials = 22,
+    Partials = 22 "PARTIALS",
     /// Basic blocks.
-    Blocks = 23,
+    Blocks = 23 "BLOCKS",
     /// Executions of basic blocks by thread, to be added to those known.
-    Executions = 24,
+    Executions = 24 "EXECUTIONS",
     /// Counts of branches, to be added to those known.
-    Branches = 25,
+    Branches = 25 "BRANCHES",
     /// Source lines of executed code.
-    CodeLines = 26,
+    CodeLines = 26 "CODE_LINES",
     /// What ran without being counted.
-    Uncounted = 27,
+    Uncounted = 27 "UNCOUNTED",
     /// Costs by address, to be added to those known.
-    AddressCosts = 28,
+    AddressCosts = 28 "ADDRESS_COSTS",
     /// The end: an index of all frames, and totals.
-    End = 0xffff,
+    End = 0xffff "END",
 }
 
 impl Kind {
-    /// Every kind.
-    pub const ALL: [Self; 29] = [
-        Self::Meta,
-        Self::Strings,
-        Self::Modules,
-        Self::Functions,
-        Self::Lines,
-        Self::Processes,
-        Self::Threads,
-        Self::Nodes,
-        Self::Costs,
-        Self::Calls,
-        Self::LineCosts,
-        Self::Arcs,
-        Self::Sources,
-        Self::Statistics,
-        Self::Ports,
-        Self::Sizes,
-        Self::Points,
-        Self::Memory,
-        Self::CodeSpaces,
-        Self::CodeBytes,
-        Self::Translated,
-        Self::Partials,
-        Self::Blocks,
-        Self::Executions,
-        Self::Branches,
-        Self::CodeLines,
-        Self::Uncounted,
-        Self::AddressCosts,
-        Self::End,
-    ];
-
     /// The kind stored as `number`, or nothing for one that this version does not know.
     pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|&kind| kind as u16 == number)
-    }
-
-    /// Its name in the documentation of the format.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Meta => "META",
-            Self::Strings => "STRINGS",
-            Self::Modules => "MODULES",
-            Self::Functions => "FUNCTIONS",
-            Self::Lines => "LINES",
-            Self::Processes => "PROCESSES",
-            Self::Threads => "THREADS",
-            Self::Nodes => "NODES",
-            Self::Costs => "COSTS",
-            Self::Calls => "CALLS",
-            Self::LineCosts => "LINE_COSTS",
-            Self::Arcs => "ARCS",
-            Self::Sources => "SOURCES",
-            Self::Statistics => "STATISTICS",
-            Self::Ports => "PORTS",
-            Self::Sizes => "SIZES",
-            Self::Points => "POINTS",
-            Self::Memory => "MEMORY",
-            Self::CodeSpaces => "CODE_SPACES",
-            Self::CodeBytes => "CODE_BYTES",
-            Self::Translated => "TRANSLATED",
-            Self::Partials => "PARTIALS",
-            Self::Blocks => "BLOCKS",
-            Self::Executions => "EXECUTIONS",
-            Self::Branches => "BRANCHES",
-            Self::CodeLines => "CODE_LINES",
-            Self::Uncounted => "UNCOUNTED",
-            Self::AddressCosts => "ADDRESS_COSTS",
-            Self::End => "END",
-        }
     }
 }
 

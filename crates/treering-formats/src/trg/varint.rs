@@ -80,7 +80,7 @@ pub(crate) struct Decoder<'a> {
 /// What an allocator takes beside the bytes of a small block.
 const ALLOCATION: usize = 24;
 
-const CUT_SHORT: Damage = Damage::Content("its content ends too early");
+pub(crate) const CUT_SHORT: Damage = Damage::Content("its content ends too early");
 
 impl<'a> Decoder<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
@@ -199,11 +199,6 @@ impl<'a> Decoder<'a> {
         self.raw(length)
     }
 
-    /// Text with its length before it, which becomes an entry's own.
-    pub(crate) fn text(&mut self) -> Result<&'a str, Damage> {
-        text(self.block()?)
-    }
-
     /// `count` numbers, each turned into an entry by `entry`.
     #[inline]
     pub(crate) fn column<T>(
@@ -222,13 +217,18 @@ impl<'a> Decoder<'a> {
         Ok(column)
     }
 
-    /// `count` numbers stored as differences.
-    pub(crate) fn delta_column(&mut self, count: usize) -> Result<Vec<u64>, Damage> {
+    /// `count` numbers stored as differences, each turned into an entry by `entry`.
+    #[inline]
+    pub(crate) fn delta_column<T>(
+        &mut self,
+        count: usize,
+        mut entry: impl FnMut(u64) -> Result<T, Damage>,
+    ) -> Result<Vec<T>, Damage> {
         let mut last = 0_u64;
         self.column(count, |stored| {
             let delta = (stored >> 1) ^ (stored & 1).wrapping_neg();
             last = last.wrapping_add(delta);
-            Ok(last)
+            entry(last)
         })
     }
 
@@ -282,7 +282,7 @@ mod tests {
         encoder.delta_column(edges.iter().copied());
         let mut decoder = Decoder::new(encoder.bytes());
         assert_eq!(decoder.column(edges.len(), Ok), Ok(edges.clone()));
-        assert_eq!(decoder.delta_column(edges.len()), Ok(edges));
+        assert_eq!(decoder.delta_column(edges.len(), Ok), Ok(edges));
         assert_eq!(decoder.end(), Ok(()));
     }
 

@@ -9,9 +9,7 @@ use std::ops::Range;
 use treering_profile::{LineCost, Process, Profile, Thread};
 
 use crate::trg::content::{
-    End, Meta, Totals, encode_address_costs, encode_arcs, encode_columns, encode_functions,
-    encode_line_costs, encode_lines, encode_modules, encode_nodes, encode_processes, encode_sources,
-    encode_strings, encode_threads,
+    End, Entry, Meta, Totals, encode_columns, encode_nodes, encode_rows, encode_strings, encode_table,
 };
 use crate::trg::output::Output;
 use crate::trg::varint::Encoder;
@@ -35,9 +33,9 @@ pub fn write(profile: &Profile, writer: impl Write) -> Result<(), WriteError> {
     let written = Written::default();
     file.tables(profile, &written)?;
     file.costs(profile, &written)?;
-    file.line_costs(&profile.line_costs)?;
-    file.address_costs(profile, &written)?;
-    file.arcs(profile, &written)?;
+    file.rows(Kind::LineCosts, &profile.line_costs)?;
+    file.rows(Kind::AddressCosts, &profile.address_costs)?;
+    file.rows(Kind::Arcs, &profile.arcs)?;
     file.details(profile, &written.details)?;
     file.code(profile, &written.code)?;
     file.end(Totals::of(profile, profile.line_costs.len() as u64))
@@ -123,10 +121,10 @@ impl<W: Write> Appender<W> {
         self.file.tables(profile, &self.written)?;
         self.file.costs(profile, &self.written)?;
         let (fresh, all) = self.written.line_costs_since(profile);
-        self.file.line_costs(&fresh)?;
+        self.file.rows(Kind::LineCosts, &fresh)?;
         self.line_costs_written += fresh.len() as u64;
-        self.file.address_costs(profile, &self.written)?;
-        self.file.arcs(profile, &self.written)?;
+        self.file.rows(Kind::AddressCosts, &profile.address_costs[self.written.address_costs..])?;
+        self.file.rows(Kind::Arcs, &profile.arcs[self.written.arcs..])?;
         self.file.details(profile, &self.written.details)?;
         self.file.code(profile, &self.written.code)?;
         self.file.output.flush()?;
@@ -279,40 +277,39 @@ impl<W: Write> File<W> {
         for piece in pieces(&strings, written.strings, |text| text.len()) {
             self.frame(Kind::Strings, |to| encode_strings(to, piece.start, &strings[piece]))?;
         }
-        let modules = profile.modules.entries();
-        for piece in pieces(modules, written.modules, |module| module.build_id.len()) {
-            self.frame(Kind::Modules, |to| encode_modules(to, piece.start, &modules[piece]))?;
-        }
-        let functions = profile.functions.entries();
-        for piece in pieces(functions, written.functions, |_| 0) {
-            self.frame(Kind::Functions, |to| encode_functions(to, piece.start, &functions[piece]))?;
-        }
-        let lines = profile.lines.entries();
-        for piece in pieces(lines, written.lines, |_| 0) {
-            self.frame(Kind::Lines, |to| encode_lines(to, piece.start, &lines[piece]))?;
-        }
-        self.sources(profile, written)?;
-        self.owners(profile, written)
-    }
-
-    fn sources(&mut self, profile: &Profile, written: &Written) -> Result<(), WriteError> {
+        self.table(Kind::Modules, profile.modules.entries(), written.modules, |module| {
+            module.build_id.len()
+        })?;
+        self.table(Kind::Functions, profile.functions.entries(), written.functions, |_| 0)?;
+        self.table(Kind::Lines, profile.lines.entries(), written.lines, |_| 0)?;
         for piece in pieces(&profile.sources, written.sources, |source| source.text.len()) {
-            self.frame(Kind::Sources, |to| encode_sources(to, &profile.sources[piece]))?;
+            self.frame(Kind::Sources, |to| encode_rows(to, &profile.sources[piece]))?;
+        }
+        // Those that changed are stated anew.
+        let (processes, threads) = (&profile.processes, &profile.threads);
+        let first = agreeing(processes, &written.processes);
+        self.table(Kind::Processes, processes, first, |process| process.name.len())?;
+        let first = agreeing(threads, &written.threads);
+        self.table(Kind::Threads, threads, first, |thread| thread.name.len())
+    }
+
+    /// Writes the entries of a table from `first` on. `bytes` are those that an entry takes beside its numbers.
+    fn table<T: Entry>(
+        &mut self,
+        kind: Kind,
+        entries: &[T],
+        first: usize,
+        bytes: impl Fn(&T) -> usize,
+    ) -> Result<(), WriteError> {
+        for piece in pieces(entries, first, bytes) {
+            self.frame(kind, |to| encode_table(to, piece.start, &entries[piece]))?;
         }
         Ok(())
     }
 
-    /// Writes processes and threads; from the first one that changed.
-    fn owners(&mut self, profile: &Profile, written: &Written) -> Result<(), WriteError> {
-        let processes = &profile.processes;
-        for piece in pieces(processes, agreeing(processes, &written.processes), |p| p.name.len()) {
-            self.frame(Kind::Processes, |to| encode_processes(to, piece.start, &processes[piece]))?;
-        }
-        let threads = &profile.threads;
-        for piece in pieces(threads, agreeing(threads, &written.threads), |t| t.name.len()) {
-            self.frame(Kind::Threads, |to| encode_threads(to, piece.start, &threads[piece]))?;
-        }
-        Ok(())
+    /// Writes rows in frames.
+    fn rows<T: Entry>(&mut self, kind: Kind, rows: &[T]) -> Result<(), WriteError> {
+        rows.chunks(BLOCK).try_for_each(|piece| self.frame(kind, |to| encode_rows(to, piece)))
     }
 
     /// Writes new nodes and added costs, block by block, so that a file that ends early holds
@@ -342,27 +339,6 @@ impl<W: Write> File<W> {
         self.payload.clear();
         if encode_columns(&mut self.payload, block, columns, before) || even_if_zero {
             self.output.frame(kind, self.payload.bytes())?;
-        }
-        Ok(())
-    }
-
-    fn line_costs(&mut self, costs: &[LineCost]) -> Result<(), WriteError> {
-        for piece in costs.chunks(BLOCK) {
-            self.frame(Kind::LineCosts, |to| encode_line_costs(to, piece))?;
-        }
-        Ok(())
-    }
-
-    fn address_costs(&mut self, profile: &Profile, written: &Written) -> Result<(), WriteError> {
-        for piece in profile.address_costs[written.address_costs..].chunks(BLOCK) {
-            self.frame(Kind::AddressCosts, |to| encode_address_costs(to, piece))?;
-        }
-        Ok(())
-    }
-
-    fn arcs(&mut self, profile: &Profile, written: &Written) -> Result<(), WriteError> {
-        for piece in profile.arcs[written.arcs..].chunks(BLOCK) {
-            self.frame(Kind::Arcs, |to| encode_arcs(to, piece))?;
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use treering_profile::{
 use super::detail::thread_places;
 use super::{append, ensure, extend};
 use crate::trg::Damage;
-use crate::trg::content::{CodePart, Table};
+use crate::trg::content::Table;
 
 /// What frames 19 to 27 said so far.
 #[derive(Default)]
@@ -33,51 +33,41 @@ const MISSING_THREAD: &str = "it is of a thread that is missing";
 const MISSING_SPACE: &str = "it is of code that is missing";
 
 impl Code {
-    pub(crate) fn add(&mut self, part: CodePart, known: CodeLengths) -> Result<(), Damage> {
-        match part {
-            CodePart::Spaces(table) => self.spaces(table, known),
-            CodePart::Bytes(rows) => self.bytes(rows),
-            CodePart::Translated(rows) => self.translated(rows, known),
-            CodePart::Partials(rows) => self.partials(rows, known),
-            CodePart::Blocks(table) => self.blocks(table, known),
-            CodePart::Executions(rows) => self.executions(rows, known),
-            CodePart::Branches(rows) => self.branches(rows, known),
-            CodePart::Lines(rows) => self.lines(rows, known),
-            CodePart::Uncounted(rows) => self.uncounted(rows, known),
-        }
-    }
-
     fn has(&self, at: CodeAddress) -> bool {
         at.space.index() < self.spaces.len()
     }
 
-    fn spaces(&mut self, table: Table<CodeSpace>, known: CodeLengths) -> Result<(), Damage> {
+    pub(crate) fn spaces(&mut self, table: Table<CodeSpace>, known: CodeLengths) -> Result<(), Damage> {
         let module = |space: &CodeSpace| space.module.is_none_or(|module| module.index() < known.modules);
         ensure(table.entries.iter().all(module), "the module of code is missing")?;
         extend(&mut self.spaces, table)
     }
 
-    fn bytes(&mut self, rows: Vec<CodeBytes>) -> Result<(), Damage> {
+    pub(crate) fn bytes(&mut self, rows: Vec<CodeBytes>) -> Result<(), Damage> {
         ensure(rows.iter().all(|row| self.has(row.start)), MISSING_SPACE)?;
         append(&mut self.counts.bytes, rows);
         Ok(())
     }
 
-    fn translated(&mut self, rows: Vec<TranslatedBlock>, known: CodeLengths) -> Result<(), Damage> {
+    pub(crate) fn translated(
+        &mut self,
+        rows: Vec<TranslatedBlock>,
+        known: CodeLengths,
+    ) -> Result<(), Damage> {
         ensure(rows.iter().all(|row| self.has(row.start)), MISSING_SPACE)?;
         ensure(rows.iter().all(|row| row.thread.index() < known.threads), MISSING_THREAD)?;
         self.counts.translated.extend(rows);
         Ok(())
     }
 
-    fn partials(&mut self, rows: Vec<PartialCount>, known: CodeLengths) -> Result<(), Damage> {
+    pub(crate) fn partials(&mut self, rows: Vec<PartialCount>, known: CodeLengths) -> Result<(), Damage> {
         ensure(rows.iter().all(|row| self.has(row.start)), MISSING_SPACE)?;
         ensure(rows.iter().all(|row| row.thread.index() < known.threads), MISSING_THREAD)?;
         append(&mut self.counts.partials, rows);
         Ok(())
     }
 
-    fn blocks(&mut self, table: Table<BasicBlock>, known: CodeLengths) -> Result<(), Damage> {
+    pub(crate) fn blocks(&mut self, table: Table<BasicBlock>, known: CodeLengths) -> Result<(), Damage> {
         let rows = &table.entries;
         ensure(rows.iter().all(|row| self.has(row.start)), MISSING_SPACE)?;
         let function = |row: &BasicBlock| row.function.is_none_or(|f| f.index() < known.functions);
@@ -90,7 +80,11 @@ impl Code {
         extend(&mut self.counts.blocks, table)
     }
 
-    fn executions(&mut self, rows: Vec<BlockExecutions>, known: CodeLengths) -> Result<(), Damage> {
+    pub(crate) fn executions(
+        &mut self,
+        rows: Vec<BlockExecutions>,
+        known: CodeLengths,
+    ) -> Result<(), Damage> {
         let blocks = self.counts.blocks.len();
         ensure(rows.iter().all(|row| row.block.index() < blocks), "it is of a block that is missing")?;
         ensure(rows.iter().all(|row| row.thread.index() < known.threads), MISSING_THREAD)?;
@@ -98,7 +92,7 @@ impl Code {
         Ok(())
     }
 
-    fn branches(&mut self, rows: Vec<BranchCount>, known: CodeLengths) -> Result<(), Damage> {
+    pub(crate) fn branches(&mut self, rows: Vec<BranchCount>, known: CodeLengths) -> Result<(), Damage> {
         let mut places = rows.iter().flat_map(|row| [row.site, row.target]).flatten();
         ensure(places.all(|at| self.has(at)), MISSING_SPACE)?;
         ensure(rows.iter().all(|row| row.thread.index() < known.threads), MISSING_THREAD)?;
@@ -106,7 +100,7 @@ impl Code {
         Ok(())
     }
 
-    fn lines(&mut self, rows: Vec<CodeLine>, known: CodeLengths) -> Result<(), Damage> {
+    pub(crate) fn lines(&mut self, rows: Vec<CodeLine>, known: CodeLengths) -> Result<(), Damage> {
         ensure(rows.iter().all(|row| self.has(row.start)), MISSING_SPACE)?;
         let line = |row: &CodeLine| row.line.is_none_or(|line| line.index() < known.lines);
         ensure(rows.iter().all(line), "the line of an address is missing")?;
@@ -117,7 +111,7 @@ impl Code {
         Ok(())
     }
 
-    fn uncounted(&mut self, rows: Vec<Uncounted>, known: CodeLengths) -> Result<(), Damage> {
+    pub(crate) fn uncounted(&mut self, rows: Vec<Uncounted>, known: CodeLengths) -> Result<(), Damage> {
         let fits = |row: &Uncounted| {
             row.at.is_none_or(|at| self.has(at))
                 && row.process.is_none_or(|process| process.index() < known.processes)

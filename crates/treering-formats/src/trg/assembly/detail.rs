@@ -31,7 +31,7 @@ pub(crate) struct Lengths {
 impl Details {
     pub(crate) fn statistics(
         &mut self,
-        stated: InMetric<Rows<ActivationStatistics>>,
+        stated: InMetric<(NodeId, ActivationStatistics)>,
         known: Lengths,
         budget: &mut Budget,
     ) -> Result<(), Damage> {
@@ -43,7 +43,7 @@ impl Details {
         state(nodes, stated.rows, numbers, known, budget)
     }
 
-    pub(crate) fn sizes(&mut self, stated: InMetric<Vec<SizeCost>>, known: Lengths) -> Result<(), Damage> {
+    pub(crate) fn sizes(&mut self, stated: InMetric<SizeCost>, known: Lengths) -> Result<(), Damage> {
         ensure(stated.rows.iter().all(|row| row.node.index() < known.nodes), MISSING_NODE)?;
         self.check_metric(stated.metric, known)?;
         let activations = self.activations.get_or_insert_with(|| Activations::new(stated.metric));

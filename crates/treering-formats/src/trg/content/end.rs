@@ -1,7 +1,10 @@
 //! END: an index of all frames and totals to check them by.
 
+use serde::{Serialize as _, Serializer};
+use serde_json::{Value, json};
 use treering_profile::Profile;
 
+use super::entry::Frame;
 use crate::trg::Damage;
 use crate::trg::frame::HEADER;
 use crate::trg::varint::{Decoder, Encoder, narrow};
@@ -92,10 +95,12 @@ impl End {
         let (_, length) = rest.split_last_chunk()?;
         let start = file.len().checked_sub(u32::from_le_bytes(*length) as usize)?;
         let payload = file.get(start.checked_add(HEADER)?..)?;
-        (*magic == TRAILER).then(|| Self::decode(&mut Decoder::new(payload)).ok()).flatten()
+        (*magic == TRAILER).then(|| <Self as Frame>::decode(&mut Decoder::new(payload)).ok()).flatten()
     }
+}
 
-    pub(crate) fn decode(from: &mut Decoder<'_>) -> Result<Self, Damage> {
+impl Frame for End {
+    fn decode(from: &mut Decoder<'_>) -> Result<Self, Damage> {
         let totals = Totals {
             strings: from.number()?,
             modules: from.number()?,
@@ -112,11 +117,22 @@ impl End {
         };
         let count = from.count()?;
         let kinds = from.column(count, |kind| Ok(narrow(kind)? as u16))?;
-        let offsets = from.delta_column(count)?;
+        let offsets = from.delta_column(count, Ok)?;
         from.raw(4)?;
         if from.raw(4)? != TRAILER {
             return Err(Damage::Content("it does not end with `trg.`"));
         }
         Ok(Self { frames: kinds.into_iter().zip(offsets).collect(), totals })
+    }
+
+    fn show<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let totals = &self.totals;
+        json!({
+            "strings": totals.strings, "modules": totals.modules, "functions": totals.functions,
+            "lines": totals.lines, "threads": totals.threads, "nodes": totals.nodes,
+            "line_costs": totals.line_costs, "arcs": totals.arcs, "run_costs": totals.run_costs,
+            "frames": self.frames.iter().map(|(kind, offset)| json!([kind, offset])).collect::<Value>(),
+        })
+        .serialize(to)
     }
 }

@@ -1,7 +1,10 @@
 //! NODES, COSTS and CALLS: the calling context tree as columns.
 
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use treering_profile::{FunctionId, Tree};
 
+use super::column::{Column as _, Plain};
+use super::entry::{Each, Frame, pair};
 use crate::trg::Damage;
 use crate::trg::varint::{Decoder, Encoder, narrow};
 
@@ -34,21 +37,33 @@ pub(crate) fn encode_nodes(to: &mut Encoder, range: std::ops::Range<usize>, tree
     to.column(tree.call_site_column()[range].iter().map(|&line| line.wrapping_add(1).into()));
 }
 
-pub(crate) fn decode_nodes(from: &mut Decoder<'_>) -> Result<Nodes, Damage> {
-    let first = from.number()?;
-    let count = from.count()?;
-    if first.checked_add(count as u64).is_none_or(|end| end >= u64::from(NONE)) {
-        return Err(Damage::Content("a node's index is over 32 bits"));
+impl Frame for Nodes {
+    fn decode(from: &mut Decoder<'_>) -> Result<Self, Damage> {
+        let first = from.number()?;
+        let count = from.count()?;
+        if first.checked_add(count as u64).is_none_or(|end| end >= u64::from(NONE)) {
+            return Err(Damage::Content("a node's index is over 32 bits"));
+        }
+        let mut node = first;
+        let parents = from.column(count, |back| {
+            let parent = node.checked_sub(back).ok_or(Damage::Content("a node's parent is missing"))?;
+            node += 1;
+            Ok(if back == 0 { NONE } else { parent as u32 })
+        })?;
+        let functions = Plain::decode(from, count)?;
+        let call_sites = from.column(count, |line| narrow(line).map(|line| line.wrapping_sub(1)))?;
+        Ok(Self { first, parents, functions, call_sites })
     }
-    let mut node = first;
-    let parents = from.column(count, |back| {
-        let parent = node.checked_sub(back).ok_or(Damage::Content("a node's parent is missing"))?;
-        node += 1;
-        Ok(if back == 0 { NONE } else { parent as u32 })
-    })?;
-    let functions = from.column(count, |function| narrow(function).map(FunctionId::new))?;
-    let call_sites = from.column(count, |line| narrow(line).map(|line| line.wrapping_sub(1)))?;
-    Ok(Nodes { first, parents, functions, call_sites })
+
+    fn show<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let optional = |&stored: &u32| (stored != NONE).then_some(stored);
+        let mut map = to.serialize_map(Some(4))?;
+        map.serialize_entry("call_sites", &Each(&self.call_sites, optional))?;
+        map.serialize_entry("first", &self.first)?;
+        map.serialize_entry("functions", &Each(&self.functions, |function: &FunctionId| function.raw()))?;
+        map.serialize_entry("parents", &Each(&self.parents, optional))?;
+        map.end()
+    }
 }
 
 /// Numbers to be added to those of nodes `first` to `first + count - 1`.
@@ -123,19 +138,41 @@ fn encode_sparse(to: &mut Encoder, filled: usize, values: impl Iterator<Item = u
     to.column(filled_values.iter().map(|(_, value)| *value));
 }
 
-pub(crate) fn decode_columns(from: &mut Decoder<'_>) -> Result<Columns, Damage> {
-    let (first, count) = (from.number()?, from.number()?);
-    let columns = from.count()?;
-    let column = |_| {
-        let index = from.number32()?;
-        let values = match from.byte()? {
-            DENSE => Values::Dense(decode_dense(from, count)?),
-            SPARSE => Values::Sparse(decode_sparse(from, count)?),
-            _ => return Err(Damage::Content("a column is stored in an unknown way")),
+impl Frame for Columns {
+    fn decode(from: &mut Decoder<'_>) -> Result<Self, Damage> {
+        let (first, count) = (from.number()?, from.number()?);
+        let columns = from.count()?;
+        let column = |_| {
+            let index = from.number32()?;
+            let values = match from.byte()? {
+                DENSE => Values::Dense(decode_dense(from, count)?),
+                SPARSE => Values::Sparse(decode_sparse(from, count)?),
+                _ => return Err(Damage::Content("a column is stored in an unknown way")),
+            };
+            Ok((index, values))
         };
-        Ok((index, values))
-    };
-    Ok(Columns { first, count, columns: (0..columns).map(column).collect::<Result<_, Damage>>()? })
+        Ok(Self { first, count, columns: (0..columns).map(column).collect::<Result<_, Damage>>()? })
+    }
+
+    fn show<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(Some(3))?;
+        let all: Vec<_> = self.columns.iter().map(ShownColumn).collect();
+        map.serialize_entry("columns", &all)?;
+        map.serialize_entry("count", &self.count)?;
+        map.serialize_entry("first", &self.first)?;
+        map.end()
+    }
+}
+
+struct ShownColumn<'a>(&'a (u32, Values));
+
+impl Serialize for ShownColumn<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            (index, Values::Dense(values)) => pair(to, ("column", index), ("dense", values)),
+            (index, Values::Sparse(values)) => pair(to, ("column", index), ("sparse", values)),
+        }
+    }
 }
 
 fn decode_dense(from: &mut Decoder<'_>, count: u64) -> Result<Vec<u64>, Damage> {

@@ -8,11 +8,7 @@ use treering_profile::{
 };
 
 use super::{BLOCK, File, pieces};
-use crate::trg::content::{
-    encode_blocks, encode_branches, encode_bytes, encode_code_lines, encode_executions, encode_partials,
-    encode_spaces, encode_translated, encode_uncounted,
-};
-use crate::trg::varint::Encoder;
+use crate::trg::content::{Entry, encode_rows};
 use crate::trg::{Kind, WriteError};
 
 type BlockKey = (ThreadId, CodeAddress, u32, u32);
@@ -134,48 +130,29 @@ fn branch_counts(code: &CodeCounts) -> HashMap<BranchKey, u64> {
 impl<W: Write> File<W> {
     pub(super) fn code(&mut self, profile: &Profile, written: &WrittenCode) -> Result<(), WriteError> {
         let code = &profile.code;
-        let spaces = code.spaces.entries();
-        for piece in pieces(spaces, written.spaces, |_| 0) {
-            self.frame(Kind::CodeSpaces, |to| encode_spaces(to, piece.start, &spaces[piece]))?;
-        }
+        self.table(Kind::CodeSpaces, code.spaces.entries(), written.spaces, |_| 0)?;
         for piece in pieces(&code.bytes, written.bytes, |row| row.bytes.len()) {
-            self.frame(Kind::CodeBytes, |to| encode_bytes(to, &code.bytes[piece]))?;
+            self.frame(Kind::CodeBytes, |to| encode_rows(to, &code.bytes[piece]))?;
         }
-        for piece in written.translated_since(code).chunks(BLOCK) {
-            self.frame(Kind::Translated, |to| encode_translated(to, piece))?;
-        }
-        for piece in code.partials[written.partials..].chunks(BLOCK) {
-            self.frame(Kind::Partials, |to| encode_partials(to, piece))?;
-        }
-        for piece in pieces(&code.blocks, written.blocks, |block| block.lengths.len()) {
-            self.frame(Kind::Blocks, |to| encode_blocks(to, piece.start, &code.blocks[piece]))?;
-        }
-        self.rows(Kind::Executions, written.executions_since(code), encode_executions)?;
-        self.rows(Kind::Branches, written.branches_since(code), encode_branches)?;
-        for piece in code.lines[written.lines..].chunks(BLOCK) {
-            self.frame(Kind::CodeLines, |to| encode_code_lines(to, piece))?;
-        }
-        for piece in code.uncounted[written.uncounted..].chunks(BLOCK) {
-            self.frame(Kind::Uncounted, |to| encode_uncounted(to, piece))?;
-        }
-        Ok(())
+        self.rows(Kind::Translated, &written.translated_since(code))?;
+        self.rows(Kind::Partials, &code.partials[written.partials..])?;
+        self.table(Kind::Blocks, &code.blocks, written.blocks, |block| block.lengths.len())?;
+        self.stream(Kind::Executions, written.executions_since(code))?;
+        self.stream(Kind::Branches, written.branches_since(code))?;
+        self.rows(Kind::CodeLines, &code.lines[written.lines..])?;
+        self.rows(Kind::Uncounted, &code.uncounted[written.uncounted..])
     }
 
-    /// Rows in frames.
-    fn rows<T>(
-        &mut self,
-        kind: Kind,
-        rows: impl Iterator<Item = T>,
-        encode: fn(&mut Encoder, &[T]),
-    ) -> Result<(), WriteError> {
-        let (mut rows, mut piece) = (rows, Vec::new());
+    /// Writes rows, of which only a frame is in memory.
+    fn stream<T: Entry>(&mut self, kind: Kind, mut rows: impl Iterator<Item = T>) -> Result<(), WriteError> {
+        let mut piece = Vec::new();
         loop {
             piece.clear();
             piece.extend(rows.by_ref().take(BLOCK));
             if piece.is_empty() {
                 return Ok(());
             }
-            self.frame(kind, |to| encode(to, &piece))?;
+            self.rows(kind, &piece)?;
         }
     }
 }

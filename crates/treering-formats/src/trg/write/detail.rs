@@ -5,7 +5,7 @@ use std::io::Write;
 use treering_profile::{Activations, NodeId, NodeMemory, NodeTable, Ports, Profile, SizeCost};
 
 use super::{BLOCK, File};
-use crate::trg::content::{encode_memory, encode_points, encode_ports, encode_sizes, encode_statistics};
+use crate::trg::content::encode_in_metric;
 use crate::trg::{Kind, WriteError};
 
 /// What of the details a file holds already.
@@ -85,21 +85,14 @@ impl<W: Write> File<W> {
             let metric = activations.metric;
             let before = written.activations.as_ref().map(|before| &before.nodes);
             for piece in changed(&activations.nodes, before).chunks(BLOCK) {
-                self.frame(Kind::Statistics, |to| encode_statistics(to, metric, piece))?;
+                self.frame(Kind::Statistics, |to| encode_in_metric(to, metric, piece))?;
             }
             for piece in written.sizes_since(activations).chunks(BLOCK) {
-                self.frame(Kind::Sizes, |to| encode_sizes(to, metric, piece))?;
+                self.frame(Kind::Sizes, |to| encode_in_metric(to, metric, piece))?;
             }
         }
-        for piece in changed(&profile.ports, Some(&written.ports)).chunks(BLOCK) {
-            self.frame(Kind::Ports, |to| encode_ports(to, piece))?;
-        }
-        for piece in changed(&profile.memory, Some(&written.memory)).chunks(BLOCK) {
-            self.frame(Kind::Memory, |to| encode_memory(to, piece))?;
-        }
-        for piece in profile.points[written.points..].chunks(BLOCK) {
-            self.frame(Kind::Points, |to| encode_points(to, piece))?;
-        }
-        Ok(())
+        self.rows(Kind::Ports, &changed(&profile.ports, Some(&written.ports)))?;
+        self.rows(Kind::Memory, &changed(&profile.memory, Some(&written.memory)))?;
+        self.rows(Kind::Points, &profile.points[written.points..])
     }
 }
