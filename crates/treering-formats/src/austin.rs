@@ -14,13 +14,9 @@ mod read;
 mod text;
 
 use crate::format::Description;
-use crate::gzip::unzip;
-use crate::stacks::declare_stack_error;
 
 pub use read::read;
-pub(crate) use read::read_within;
-
-declare_stack_error!("Why a file of Austin could not be read.");
+use read::read_within;
 
 /// The first bytes of MOJO.
 const MAGIC: &[u8] = b"MOJ";
@@ -34,7 +30,5 @@ pub(crate) const DESCRIPTION: Description = Description {
     begins: |start| {
         start.starts_with(HEADER) || start.starts_with(MAGIC) && matches!(start.get(3), Some(1..=9))
     },
-    ..Description::read_only("austin", "files of Austin", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("austin", "files of Austin", read_within)
 };

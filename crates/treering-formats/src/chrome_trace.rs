@@ -14,24 +14,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 mod event;
 mod read;
 mod span;
 
 use crate::Foreign;
 use crate::format::Description;
-use crate::gzip::unzip;
 
-pub use error::ReadError;
 pub use read::read;
-pub(crate) use read::read_within;
+use read::read_within;
 
 /// What the table of formats says of it.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("Trace events of Chrome"),
     sorts: &[Foreign::ChromeTrace],
-    ..Description::read_only("chrome-trace", "trace events of Chrome", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("chrome-trace", "trace events of Chrome", read_within)
 };

@@ -15,7 +15,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 pub(crate) mod node;
 mod old;
 mod read;
@@ -23,12 +22,11 @@ mod write;
 
 use crate::Foreign;
 use crate::format::{Description, Writing};
-use crate::gzip::unzip;
 use crate::json::says_exporter;
 
-pub use error::ReadError;
 pub use read::read;
-pub(crate) use read::{idle_note, missing_note, read_within, samples_in_order};
+use read::read_within;
+pub(crate) use read::{check_lengths, note_nodes, samples_in_order};
 pub use write::write;
 
 /// What the table of formats says of it.
@@ -41,7 +39,5 @@ pub(crate) const DESCRIPTION: Description = Description {
         write: |profile, metric, output| write(profile, metric, output),
         size: |_, _| 0,
     },
-    ..Description::read_only("cpuprofile", "V8's .cpuprofile", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("cpuprofile", "V8's .cpuprofile", read_within)
 };

@@ -3,14 +3,10 @@
 use std::fmt;
 
 use crate::format::with_formats;
-use crate::{
-    Foreign, Format, GzipError, austin, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox, folded, gmon,
-    gperftools, gprof, jfr_text, live, octave, otlp, perf_data, perf_script, pprof, prolog, pstats,
-    pyinstrument, speedscope, stackprof, swi_profile, trg, v8_log,
-};
+use crate::{Foreign, Format, GzipError, ReadError};
 
 macro_rules! declare_error {
-    ($($(#[$doc:meta])* $format:ident in $module:ident,)*) => {
+    ($($(#[$doc:meta])* $format:ident in $module:ident $(($error:ident))?,)*) => {
         /// Why a file could not be read.
         #[derive(Clone, Debug, PartialEq, Eq)]
         #[non_exhaustive]
@@ -28,17 +24,28 @@ macro_rules! declare_error {
                 /// Its first bytes, at most eight.
                 start: Vec<u8>,
             },
-            $(
+            /// Something is wrong with a file of a format.
+            Read {
+                /// The format.
+                format: Format,
+                /// The problem, and its place.
+                error: ReadError,
+            },
+            $($(
                 #[doc = concat!("Something is wrong with a file of the format [`Format::", stringify!($format), "`].")]
-                $format($module::ReadError),
-            )*
+                $format(crate::$module::$error),
+            )?)*
         }
 
         impl Error {
             /// The format that it was taken for, if it was taken for one.
             pub fn format(&self) -> Option<Format> {
                 match self {
-                    $(Self::$format(_) => Some(Format::$format),)*
+                    Self::Read { format, .. } => Some(*format),
+                    $($(Self::$format(error) => {
+                        let _: &crate::$module::$error = error;
+                        Some(Format::$format)
+                    })?)*
                     Self::Empty
                     | Self::Foreign(_)
                     | Self::CompressedForeign(_)
@@ -61,18 +68,19 @@ macro_rules! declare_error {
                         let start = start.escape_ascii();
                         write!(f, "not a profile that can be read: it starts with \"{start}\"")
                     }
-                    $(Self::$format(error) => error.fmt(f),)*
+                    Self::Read { error, .. } => error.fmt(f),
+                    $($(Self::$format(error) => <crate::$module::$error as fmt::Display>::fmt(error, f),)?)*
                 }
             }
         }
 
-        $(
-            impl From<$module::ReadError> for Error {
-                fn from(error: $module::ReadError) -> Self {
+        $($(
+            impl From<crate::$module::$error> for Error {
+                fn from(error: crate::$module::$error) -> Self {
                     Self::$format(error)
                 }
             }
-        )*
+        )?)*
     };
 }
 with_formats!(declare_error);

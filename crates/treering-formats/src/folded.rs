@@ -16,17 +16,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 mod line;
 mod read;
 mod write;
 
 use crate::format::{Description, Writing};
-use crate::gzip::unzip;
 
-pub use error::{Problem, ReadError};
 pub use read::read;
-pub(crate) use read::read_within;
+use read::read_within;
 pub use write::{size, write};
 
 /// What the table of formats says of it.
@@ -36,9 +33,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     // The format has no field for the writing program.
     says_ours: |_| true,
     writing: Writing::OneMetric { write: |profile, metric, output| write(profile, metric, output), size },
-    ..Description::read_only("folded", "folded stacks", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("folded", "folded stacks", read_within)
 };
 
 /// Whether lines are stacks: nearly all end with a weight, and in some a caller and a callee are told apart. Names

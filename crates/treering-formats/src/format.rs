@@ -7,14 +7,11 @@ use treering_profile::{MetricId, Profile};
 
 use crate::budget::Budget;
 use crate::detect::{detect, unrecognised};
-use crate::{
-    Dropped, Error, Foreign, ReadReport, austin, callgrind, cbs_xml, chrome_trace, cpuprofile, firefox,
-    folded, gmon, gperftools, gprof, jfr_text, live, octave, otlp, perf_data, perf_script, pprof, prolog,
-    pstats, pyinstrument, speedscope, stackprof, swi_profile, trg, v8_log,
-};
+use crate::gzip::unzip;
+use crate::{Dropped, Error, Foreign, ReadError, ReadReport};
 
-/// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION` and a
-/// `ReadError`.
+/// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION`; and the error of
+/// its reader, if that is not [`ReadError`](crate::ReadError).
 ///
 /// The order is that of messages and of the command line. A new format is added here; everything else is in its
 /// folder, and tests name the pages that lack it.
@@ -22,27 +19,27 @@ macro_rules! with_formats {
     ($make:ident) => {
         $make! {
             /// Treering's own.
-            Trg in trg,
+            Trg in trg (ReadError),
             /// What an instrumented program writes while it runs.
-            Live in live,
+            Live in live (ReadError),
             /// Stacks as lines of text, for flame graphs.
             Folded in folded,
             /// Gzip-compressed protobuf.
-            Pprof in pprof,
+            Pprof in pprof (ReadError),
             /// Profiles of OpenTelemetry.
-            Otlp in otlp,
+            Otlp in otlp (ReadError),
             /// Valgrind's Callgrind.
-            Callgrind in callgrind,
+            Callgrind in callgrind (ReadError),
             /// What `perf record` writes.
-            PerfData in perf_data,
+            PerfData in perf_data (ReadError),
             /// What `perf script` prints.
-            PerfScript in perf_script,
+            PerfScript in perf_script (ReadError),
             /// What programs compiled with `-pg` write.
-            Gmon in gmon,
+            Gmon in gmon (ReadError),
             /// What gperftools writes.
-            Gperftools in gperftools,
+            Gperftools in gperftools (ReadError),
             /// What GNU gprof prints.
-            Gprof in gprof,
+            Gprof in gprof (ReadError),
             /// What the pack for SWI-Prolog writes.
             Prolog in prolog,
             /// What SWI-Prolog's `profile_data/1` gives.
@@ -58,7 +55,7 @@ macro_rules! with_formats {
             /// What Python's cProfile dumps.
             Pstats in pstats,
             /// The Firefox Profiler's processed profiles.
-            Firefox in firefox,
+            Firefox in firefox (ReadError),
             /// Profiles of Python programs by pyinstrument.
             Pyinstrument in pyinstrument,
             /// Profiles of Ruby's stackprof.
@@ -68,7 +65,7 @@ macro_rules! with_formats {
             /// Profiles of Python programs by Austin.
             Austin in austin,
             /// XML of benchmarks.
-            CbsXml in cbs_xml,
+            CbsXml in cbs_xml (ReadError),
             /// What Octave's `profile ("info")` returns.
             Octave in octave,
         }
@@ -77,7 +74,7 @@ macro_rules! with_formats {
 pub(crate) use with_formats;
 
 macro_rules! declare_format {
-    ($($(#[$doc:meta])* $format:ident in $module:ident,)*) => {
+    ($($(#[$doc:meta])* $format:ident in $module:ident $(($error:ident))?,)*) => {
         /// A file format that is read; [`is_written`](Format::is_written) tells which are written too.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Format {
@@ -90,7 +87,7 @@ macro_rules! declare_format {
 
             const fn description(self) -> &'static Description {
                 match self {
-                    $(Self::$format => &$module::DESCRIPTION,)*
+                    $(Self::$format => &crate::$module::DESCRIPTION,)*
                 }
             }
         }
@@ -100,6 +97,18 @@ with_formats!(declare_format);
 
 /// Reads a file within a budget of memory.
 type ReadFile = fn(&[u8], Budget) -> Result<(Profile, ReadReport), Error>;
+
+/// Reads a decompressed file within a budget of memory.
+type ReadUnzipped = fn(&[u8], Budget) -> Result<(Profile, ReadReport), ReadError>;
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reading {
+    /// By a function that gets the file decompressed.
+    Unzipped(ReadUnzipped),
+    /// By a function that gets the file as it is and has an error of its own.
+    Own(ReadFile),
+}
 
 /// What there is to know of a format. Each module of a format has one.
 #[derive(Debug)]
@@ -125,14 +134,19 @@ pub(crate) struct Description {
     pub(crate) begins: fn(&[u8]) -> bool,
     /// Whether a file that begins like this says that Treering wrote it.
     pub(crate) says_ours: fn(&[u8]) -> bool,
-    /// Reads a file.
-    pub(crate) read: ReadFile,
+    /// How it is read.
+    pub(crate) reading: Reading,
     /// How it is written.
     pub(crate) writing: Writing,
 }
 
 impl Description {
     /// A format that is neither written nor recognised by its first bytes.
+    pub(crate) const fn unzipped(name: &'static str, title: &'static str, read: ReadUnzipped) -> Self {
+        Self { reading: Reading::Unzipped(read), ..Self::read_only(name, title, |_, _| Err(Error::Empty)) }
+    }
+
+    /// The same with a reader that has an error of its own, and gets files as they are.
     pub(crate) const fn read_only(name: &'static str, title: &'static str, read: ReadFile) -> Self {
         Self {
             name,
@@ -145,7 +159,7 @@ impl Description {
             sorts: &[],
             begins: |_| false,
             says_ours: |_| false,
-            read,
+            reading: Reading::Own(read),
             writing: Writing::Not,
         }
     }
@@ -271,5 +285,11 @@ pub fn read_any(bytes: &[u8]) -> Result<(Format, Profile, ReadReport), Error> {
 /// # Errors
 /// When the file is damaged or of another format.
 pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Error> {
-    (format.description().read)(bytes, Budget::new(bytes.len()))
+    let budget = Budget::new(bytes.len());
+    match format.description().reading {
+        Reading::Unzipped(read) => {
+            read(&unzip(bytes)?, budget).map_err(|error| Error::Read { format, error })
+        }
+        Reading::Own(read) => read(bytes, budget),
+    }
 }

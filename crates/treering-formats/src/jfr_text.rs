@@ -13,13 +13,9 @@
 mod read;
 
 use crate::format::Description;
-use crate::gzip::unzip;
-use crate::stacks::declare_stack_error;
 
 pub use read::read;
-pub(crate) use read::read_within;
-
-declare_stack_error!("Why the output of jfr print could not be read.");
+use read::read_within;
 
 /// Whether a text that begins like this is what `jfr print` prints.
 fn begins(start: &[u8]) -> bool {
@@ -35,7 +31,5 @@ fn begins(start: &[u8]) -> bool {
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What jfr print prints of a recording of Java"),
     begins,
-    ..Description::read_only("jfr-text", "the output of jfr print", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("jfr-text", "the output of jfr print", read_within)
 };

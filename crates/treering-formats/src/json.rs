@@ -42,8 +42,8 @@ impl From<serde_json::Error> for JsonError {
 }
 
 /// The whole file as a value.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, JsonError> {
-    Ok(serde_json::from_slice(crate::label::without_mark(bytes))?)
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(crate::label::without_mark(bytes))
 }
 
 /// Writes a text in quotes.

@@ -3,9 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::budget::Budget;
-use crate::json::JsonError;
 use crate::label::without_mark;
-use crate::stacks::StackError;
+use crate::{Position, Problem, ReadError};
 
 /// An object, and the one that it is in.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ pub(crate) fn objects(
     bytes: &[u8],
     inner: &[&str],
     budget: &mut Budget,
-) -> Result<Vec<TreeObject>, StackError> {
+) -> Result<Vec<TreeObject>, ReadError> {
     let text = without_mark(bytes);
     let mut parser = Parser { text, at: 0, objects: Vec::new(), open: Vec::new() };
     parser.expect(b'{')?;
@@ -35,7 +34,7 @@ pub(crate) fn objects(
                 b'{' => parser.begin(Some(object), budget)?,
                 b',' => {}
                 b']' => drop(parser.open.pop()),
-                _ => return Err(parser.error("an object was expected")),
+                _ => return Err(parser.error(Problem::Expected("an object"))),
             }
             continue;
         }
@@ -46,7 +45,7 @@ pub(crate) fn objects(
                 parser.at -= 1;
                 parser.field(object, inner, budget)?;
             }
-            _ => return Err(parser.error("the name of a value was expected")),
+            _ => return Err(parser.error(Problem::Expected("the name of a value"))),
         }
     }
     Ok(parser.objects)
@@ -67,9 +66,9 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn field(&mut self, object: usize, inner: &[&str], budget: &mut Budget) -> Result<(), StackError> {
+    fn field(&mut self, object: usize, inner: &[&str], budget: &mut Budget) -> Result<(), ReadError> {
         let Value::String(key) = self.value()? else {
-            return Err(self.error("the name of a value was expected"));
+            return Err(self.error(Problem::Expected("the name of a value")));
         };
         self.expect(b':')?;
         if inner.contains(&key.as_str()) {
@@ -87,52 +86,46 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn begin(&mut self, parent: Option<usize>, budget: &mut Budget) -> Result<(), StackError> {
-        budget.numbers(1, OBJECT_COLUMNS).map_err(|_| StackError::TooLarge)?;
+    fn begin(&mut self, parent: Option<usize>, budget: &mut Budget) -> Result<(), ReadError> {
+        budget.numbers(1, OBJECT_COLUMNS)?;
         self.open.push(Open { object: self.objects.len(), in_array: false });
         self.objects.push(TreeObject { parent, fields: Map::new() });
         Ok(())
     }
 
     /// The value that follows.
-    fn value(&mut self) -> Result<Value, StackError> {
+    fn value(&mut self) -> Result<Value, ReadError> {
         let mut values = serde_json::Deserializer::from_slice(&self.text[self.at..]).into_iter::<Value>();
         match values.next() {
             Some(Ok(value)) => {
                 self.at += values.byte_offset();
                 Ok(value)
             }
-            Some(Err(error)) => {
-                let JsonError { what, is_cut, .. } = error.into();
-                Err(self.json_error(what, is_cut))
-            }
-            None => Err(self.json_error(String::new(), true)),
+            Some(Err(error)) => Err(self.error(ReadError::from(error).problem)),
+            None => Err(self.error(Problem::CutShort)),
         }
     }
 
     /// The next byte that is no white space.
-    fn next(&mut self) -> Result<u8, StackError> {
+    fn next(&mut self) -> Result<u8, ReadError> {
         let rest = &self.text[self.at.min(self.text.len())..];
         let Some(blank) = rest.iter().position(|byte| !byte.is_ascii_whitespace()) else {
-            return Err(self.json_error(String::new(), true));
+            return Err(self.error(Problem::CutShort));
         };
         self.at += blank + 1;
         Ok(rest[blank])
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), StackError> {
+    fn expect(&mut self, byte: u8) -> Result<(), ReadError> {
         if self.next()? == byte { Ok(()) } else { Err(self.error("it is no JSON of a tree")) }
     }
 
-    fn error(&self, what: &str) -> StackError {
-        self.json_error(what.to_owned(), false)
-    }
-
-    fn json_error(&self, what: String, is_cut: bool) -> StackError {
+    fn error(&self, problem: impl Into<Problem>) -> ReadError {
         let before = &self.text[..self.at.min(self.text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
         let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count() + 1;
-        StackError::Json(JsonError { what, line, column, is_cut })
+        let position = Position::Column { line: line as u64, column: column as u64 };
+        ReadError { position, problem: problem.into() }
     }
 }
 
@@ -154,7 +147,7 @@ mod tests {
         for text in ["", "[]", "{", "{\"a\"}", "{\"children\":[1]}", "{\"a\":1 \"b\"", "{\"a\":[1,}", "{1:2}"]
         {
             let read = objects(text.as_bytes(), &["children"], &mut Budget::new(99));
-            assert!(matches!(read, Err(StackError::Json(_))), "{text}");
+            assert!(matches!(read, Err(ReadError { position: Position::Column { .. }, .. })), "{text}");
         }
     }
 }

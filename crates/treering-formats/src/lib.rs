@@ -46,6 +46,7 @@ pub mod gmon;
 pub mod gperftools;
 pub mod gprof;
 mod gzip;
+mod import;
 pub mod jfr_text;
 mod json;
 mod json_tree;
@@ -62,10 +63,17 @@ pub mod pprof;
 pub mod prolog;
 pub mod pstats;
 pub mod pyinstrument;
+mod read_error;
 mod report;
 mod sampled_event;
 pub mod speedscope;
 pub mod stackprof;
+#[allow(
+    dead_code,
+    unused_macros,
+    unused_imports,
+    reason = "readers that are not converted to `Import` yet use it"
+)]
 mod stacks;
 pub mod swi_profile;
 pub mod trg;
@@ -80,5 +88,6 @@ pub use format::{Format, WriteMetric, WriteWhole, Writing, read_any, read_as};
 pub use gzip::GzipError;
 pub use json::JsonError;
 pub use position::{AtByte, ByteError, LineError};
+pub use read_error::{Position, Problem, ReadError};
 pub use report::{Dropped, ReadReport};
 pub use stacks::StackError;

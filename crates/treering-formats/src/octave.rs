@@ -4,18 +4,20 @@
 //! project calls self cost; costs are taken from the tree. `jsonencode` leaves out the values of empty lists
 //! (`"Children"}`), which is no JSON; it is read all the same.
 
-mod error;
 mod json;
 mod read;
 mod text;
 mod value;
 
+use crate::Problem;
 use crate::format::Description;
-use crate::gzip::unzip;
 
-pub use error::{Problem, ReadError};
 pub use read::read;
-pub(crate) use read::read_within;
+use read::read_within;
+
+fn shape(text: &str) -> Problem {
+    format!("it is not what profile (\"info\") returns: {text}").into()
+}
 
 /// How the text of `save -text` begins.
 pub(crate) const TEXT_START: &[u8] = b"# Created by Octave ";
@@ -24,9 +26,7 @@ pub(crate) const TEXT_START: &[u8] = b"# Created by Octave ";
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("Octave's profile (\"info\"), written by jsonencode or save -text"),
     begins: |start| start.starts_with(TEXT_START) || is_json(start),
-    ..Description::read_only("octave", "Octave's profile (\"info\")", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("octave", "Octave's profile (\"info\")", read_within)
 };
 
 /// Whether it is the struct as JSON, in the order in which Octave has its fields.

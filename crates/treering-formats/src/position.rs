@@ -39,12 +39,6 @@ pub trait AtByte {
     fn describe(&self, offset: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 }
 
-impl<P> ByteError<P> {
-    pub(crate) fn new(offset: usize, problem: P) -> Self {
-        Self { offset: offset as u64, problem }
-    }
-}
-
 impl<P: AtByte> fmt::Display for ByteError<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.problem.describe(self.offset, f)

@@ -14,12 +14,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 mod read;
 
 use crate::format::Description;
 
-pub use error::{Problem, ReadError};
 pub use read::read;
 pub(crate) use read::{NO_SAMPLES, notes_on_ticks, read_within, shared};
 
@@ -28,9 +26,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What the pack for SWI-Prolog writes"),
     is_own: true,
     begins: |start| start.starts_with(MAGIC),
-    ..Description::read_only("prolog", "what the pack for SWI-Prolog writes", |bytes, budget| {
-        Ok(read_within(bytes, budget)?)
-    })
+    ..Description::unzipped("prolog", "what the pack for SWI-Prolog writes", read_within)
 };
 
 /// What every file starts with.

@@ -4,24 +4,19 @@
 //! total time, and the same for each of its callers. So there are arcs between functions and no stacks.
 //! The format changes with Python's versions and is read as all of 2.7 and 3 write it.
 
-mod error;
 mod marshal;
 mod read;
 
 use crate::Foreign;
 use crate::format::Description;
-use crate::gzip::unzip;
 
-pub use error::ReadError;
 pub use read::read;
-pub(crate) use read::read_within;
+use read::read_within;
 
 /// What the table of formats says of it.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What Python's cProfile dumps"),
     states_arcs: true,
     sorts: &[Foreign::Pstats],
-    ..Description::read_only("pstats", "cProfile's pstats", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("pstats", "cProfile's pstats", read_within)
 };

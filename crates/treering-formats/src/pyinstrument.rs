@@ -14,19 +14,13 @@ mod read;
 
 use crate::Foreign;
 use crate::format::Description;
-use crate::gzip::unzip;
-use crate::stacks::declare_stack_error;
 
 pub use read::read;
-pub(crate) use read::read_within;
-
-declare_stack_error!("Why JSON of pyinstrument could not be read.");
+use read::read_within;
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What pyinstrument writes as JSON"),
     sorts: &[Foreign::Pyinstrument],
-    ..Description::read_only("pyinstrument", "JSON of pyinstrument", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("pyinstrument", "JSON of pyinstrument", read_within)
 };

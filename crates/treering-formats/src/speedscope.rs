@@ -15,19 +15,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 mod file;
 mod read;
 mod write;
 
 use crate::Foreign;
 use crate::format::{Description, Writing};
-use crate::gzip::unzip;
 use crate::json::says_exporter;
 
-pub use error::ReadError;
 pub use read::read;
-pub(crate) use read::read_within;
+use read::read_within;
 pub(crate) use write::EXPORTER;
 pub use write::{size, write};
 
@@ -39,7 +36,5 @@ pub(crate) const DESCRIPTION: Description = Description {
     sorts: &[Foreign::Speedscope],
     says_ours: says_exporter,
     writing: Writing::Whole { write: |profile, output| write(profile, output), size },
-    ..Description::read_only("speedscope", "Speedscope's JSON", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("speedscope", "Speedscope's JSON", read_within)
 };

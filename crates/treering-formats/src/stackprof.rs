@@ -15,19 +15,13 @@ mod read;
 
 use crate::Foreign;
 use crate::format::Description;
-use crate::gzip::unzip;
-use crate::stacks::declare_stack_error;
 
 pub use read::read;
-pub(crate) use read::read_within;
-
-declare_stack_error!("Why JSON of stackprof could not be read.");
+use read::read_within;
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What Ruby's stackprof writes as JSON"),
     sorts: &[Foreign::Stackprof],
-    ..Description::read_only("stackprof", "JSON of Ruby's stackprof", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("stackprof", "JSON of Ruby's stackprof", read_within)
 };

@@ -14,21 +14,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 mod json;
 mod predicate;
 mod read;
 mod term;
 mod value;
 
-use crate::Foreign;
 use crate::format::Description;
-use crate::gzip::unzip;
 use crate::label::without_mark;
+use crate::{Foreign, Problem};
 
-pub use error::{Problem, ReadError};
 pub use read::read;
-pub(crate) use read::read_within;
+use read::read_within;
 
 /// What the table of formats says of it.
 pub(crate) const DESCRIPTION: Description = Description {
@@ -36,10 +33,12 @@ pub(crate) const DESCRIPTION: Description = Description {
     states_arcs: true,
     sorts: &[Foreign::SwiProfileJson],
     begins: is_term,
-    ..Description::read_only("swi-profile", "SWI-Prolog's profile_data", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("swi-profile", "SWI-Prolog's profile_data", read_within)
 };
+
+fn shape(text: &str) -> Problem {
+    format!("it is not what profile_data/1 gives: {text}").into()
+}
 
 /// Whether it is the dict as a term, with whatever tag: it has one of the two keys first.
 pub(crate) fn is_term(start: &[u8]) -> bool {

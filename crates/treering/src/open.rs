@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use treering_analysis::{function_name, limit_arcs, tell_builds_apart};
 use treering_formats::{
-    Error, Foreign, Format, ReadReport, detect, gmon as gmon_format, gperftools, otlp, perf_script, pprof,
-    read_any, read_as, swi_profile, trg, v8_log,
+    Error, Foreign, Format, ReadError, ReadReport, detect, gmon as gmon_format, gperftools, otlp,
+    perf_script, pprof, read_any, read_as, trg, v8_log,
 };
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
@@ -337,9 +337,10 @@ fn failure(path: &Path, error: &Error) -> Failure {
         Error::Otlp(otlp::ReadError::NoDictionary) => {
             failure.hint("have the collector write profiles by a schema of 2025 or later, or pprof")
         }
-        Error::SwiProfile(swi_profile::ReadError { problem: swi_profile::Problem::Expected(_), .. }) => {
-            failure.hint("write it with quotes: print/1 or writeq/1, not write/1")
-        }
+        Error::Read {
+            format: Format::SwiProfile,
+            error: ReadError { problem: treering_formats::Problem::Expected(_), .. },
+        } => failure.hint("write it with quotes: print/1 or writeq/1, not write/1"),
         Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => {
             match Foreign::by_file_name(&named.to_string()) {
                 Some(foreign) => {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::austin::MAGIC;
 use crate::austin::read::{Amounts, Reader};
 use crate::label::text_of;
-use crate::stacks::StackError;
+use crate::{Problem, ReadError};
 
 /// A frame that later stacks refer to.
 struct Known {
@@ -32,33 +32,34 @@ struct Events<'a> {
 }
 
 /// Reads all events. A file that ends within one is read up to there.
-pub(super) fn read(bytes: &[u8], reader: &mut Reader) -> Result<(), StackError> {
+pub(super) fn read(bytes: &[u8], reader: &mut Reader) -> Result<(), ReadError> {
     let (texts, frames) = (HashMap::new(), HashMap::new());
     let mut events = Events { bytes, at: MAGIC.len(), version: 0, texts, frames, sample: None };
-    events.version = events.number().ok_or(damaged("the file ends within its header", 0))?;
+    events.version = events.number().ok_or_else(|| ReadError::at_byte(0, Problem::CutShort))?;
     while events.at < bytes.len() {
-        let at = events.at as u64;
+        let at = events.at;
         match events.event(reader)? {
             Some(()) => {}
             None if events.at >= bytes.len() => {
                 // The sample that was being written is not whole.
                 events.sample = None;
-                reader.report.unfinished = true;
+                reader.import.report.unfinished = true;
                 break;
             }
-            None => return Err(damaged("an event is of no known kind or refers to what is not there", at)),
+            None => {
+                return Err(ReadError::at_byte(
+                    at,
+                    "the event is of an unknown kind, or names a text or frame that is missing",
+                ));
+            }
         }
     }
     events.end(reader)
 }
 
-fn damaged(what: &'static str, at: u64) -> StackError {
-    StackError::Damaged { what, at, unit: "byte" }
-}
-
 impl Events<'_> {
     /// Reads an event; nothing if that cannot be done.
-    fn event(&mut self, reader: &mut Reader) -> Result<Option<()>, StackError> {
+    fn event(&mut self, reader: &mut Reader) -> Result<Option<()>, ReadError> {
         let kind = self.bytes[self.at];
         self.at += 1;
         if kind == 2 {
@@ -82,7 +83,7 @@ impl Events<'_> {
                 let thread = u64::from_str_radix(&thread, 16).map_or(thread, |number| number.to_string());
                 let thread = interpreter.map_or(thread.clone(), |number| format!("{number}:{thread}"));
                 self.sample = Some(Sample { pid, thread, amounts: Amounts::default() });
-                reader.stacks.begin();
+                reader.import.begin();
             }
             3 => {
                 let (key, file, name, line) =
@@ -108,7 +109,7 @@ impl Events<'_> {
             }
             6 => {
                 let name = self.text()?;
-                reader.stacks.frame(&name, "", 0, treering_profile::FunctionKind::Kernel);
+                reader.import.frame(&name, "", 0, treering_profile::FunctionKind::Kernel);
             }
             7 => reader.frame("GC", "", 0),
             8 => self.sample.as_mut()?.amounts.idle = Some(true),
@@ -135,7 +136,7 @@ impl Events<'_> {
     }
 
     /// Adds the sample that was read.
-    fn end(&mut self, reader: &mut Reader) -> Result<(), StackError> {
+    fn end(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let Some(sample) = self.sample.take() else { return Ok(()) };
         reader.sample(u32::try_from(sample.pid).unwrap_or(0), &sample.thread, sample.amounts)
     }

@@ -2,10 +2,10 @@
 
 use treering_profile::{FunctionKind, Metric, MetricId, Profile, Unit};
 
-use crate::ReadReport;
-use crate::austin::{MAGIC, ReadError, mojo, text};
+use crate::austin::{MAGIC, mojo, text};
 use crate::budget::Budget;
-use crate::stacks::{StackError, Stacks};
+use crate::import::Import;
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a file of Austin.
 ///
@@ -25,7 +25,7 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
         true => mojo::read(bytes, &mut reader)?,
         false => text::read(bytes, &mut reader)?,
     }
-    Ok(reader.finish()?)
+    reader.finish()
 }
 
 /// The contents of a sample.
@@ -40,8 +40,7 @@ pub(super) struct Amounts {
 }
 
 pub(super) struct Reader {
-    pub(super) stacks: Stacks,
-    pub(super) report: ReadReport,
+    pub(super) import: Import,
     samples: MetricId,
     time: Option<MetricId>,
     cpu: Option<MetricId>,
@@ -50,23 +49,23 @@ pub(super) struct Reader {
 
 impl Reader {
     fn new(budget: Budget) -> Self {
-        let mut stacks = Stacks::new(budget);
-        let samples = stacks.profile.add_metric(Metric::exact("samples", Unit::Count));
-        Self { stacks, report: ReadReport::default(), samples, time: None, cpu: None, memory: None }
+        let mut import = Import::new(budget);
+        let samples = import.profile.add_metric(Metric::exact("samples", Unit::Count));
+        Self { import, samples, time: None, cpu: None, memory: None }
     }
 
     /// The header of the file.
     pub(super) fn metadata(&mut self, key: &str, value: &str) {
         match key {
-            "austin" => self.stacks.profile.metadata.version = value.to_owned(),
+            "austin" => self.import.profile.metadata.version = value.to_owned(),
             "python" | "mode" | "interval" | "sampling" => {
-                let parameters = &mut self.stacks.profile.metadata.parameters;
+                let parameters = &mut self.import.profile.metadata.parameters;
                 parameters.insert(key.to_owned(), value.to_owned());
             }
             "duration" => {
                 let ns = value.parse::<u64>().unwrap_or(0).saturating_mul(1000);
-                let run = self.stacks.run.index();
-                self.stacks.profile.runs[run].duration_ns = ns;
+                let run = self.import.run.index();
+                self.import.profile.runs[run].duration_ns = ns;
             }
             _ => {}
         }
@@ -74,26 +73,26 @@ impl Reader {
 
     /// Whether the file says that it is of a mode.
     pub(super) fn is_mode(&self, mode: &str) -> bool {
-        self.stacks.profile.metadata.parameters.get("mode").is_some_and(|known| known == mode)
+        self.import.profile.metadata.parameters.get("mode").is_some_and(|known| known == mode)
     }
 
     /// Adds a frame, which may stand for no function of the program.
     pub(super) fn frame(&mut self, name: &str, file: &str, line: u32) {
         let kind = if file.is_empty() { FunctionKind::Builtin } else { FunctionKind::Interpreted };
-        self.stacks.frame(name, file, line, kind);
+        self.import.frame(name, file, line, kind);
     }
 
     /// Ends a sample of a thread.
-    pub(super) fn sample(&mut self, pid: u32, thread: &str, amounts: Amounts) -> Result<(), StackError> {
+    pub(super) fn sample(&mut self, pid: u32, thread: &str, amounts: Amounts) -> Result<(), ReadError> {
         let tid = thread.rsplit(':').next().unwrap_or(thread);
         let tid = tid.parse().unwrap_or(0);
-        let thread = self.stacks.thread(pid, tid, &format!("thread {thread}"));
+        let thread = self.import.thread(pid, tid, &format!("thread {thread}"));
         let mut weights = vec![(self.samples, 1)];
-        let profile = &mut self.stacks.profile;
+        let profile = &mut self.import.profile;
         let samples = self.samples;
         let mut of_time = |name| profile.add_metric(Metric::sampled(name, Unit::Nanoseconds, samples, None));
         if let Some(time) = amounts.time {
-            let ns = time.checked_mul(1000).ok_or(StackError::TooLarge)?;
+            let ns = time.checked_mul(1000).ok_or(Problem::TooLarge)?;
             weights.push((*self.time.get_or_insert_with(|| of_time("time")), ns));
             if let Some(idle) = amounts.idle {
                 weights
@@ -106,16 +105,18 @@ impl Reader {
             let metric = if memory < 0 { freed } else { allocated };
             weights.push((metric, memory.unsigned_abs()));
         }
-        self.stacks.profile.metadata.losses.samples += 1;
-        self.stacks.add(thread, &weights)
+        self.import.profile.metadata.losses.samples += 1;
+        self.import.add(thread, &weights)?;
+        Ok(())
     }
 
-    fn finish(self) -> Result<(Profile, ReadReport), StackError> {
-        let mut profile = self.stacks.finish("austin")?;
-        if self.memory.is_some() && self.time.is_none() {
-            let name = treering_profile::Metadata::DEFAULT_METRIC.to_owned();
-            profile.metadata.parameters.insert(name, "memory".to_owned());
+    fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
+        if self.import.profile.threads.is_empty() {
+            return Err(Problem::Empty("samples").into());
         }
-        Ok((profile, self.report))
+        if let (Some([allocated, _]), None) = (self.memory, self.time) {
+            self.import.set_default_metric(allocated);
+        }
+        self.import.finish("austin")
     }
 }

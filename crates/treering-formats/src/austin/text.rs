@@ -1,12 +1,12 @@
 //! Text: `# key: value`, and a stack for each line with what it cost.
 
+use crate::ReadError;
 use crate::austin::read::{Amounts, Reader};
 use crate::label::{text_of, without_mark};
-use crate::stacks::StackError;
 
 /// Reads all lines.
-pub(super) fn read(bytes: &[u8], reader: &mut Reader) -> Result<(), StackError> {
-    reader.report.unfinished = !bytes.ends_with(b"\n");
+pub(super) fn read(bytes: &[u8], reader: &mut Reader) -> Result<(), ReadError> {
+    reader.import.report.unfinished = !bytes.ends_with(b"\n");
     let mut stray = 0_u64;
     for line in without_mark(bytes).split(|&byte| byte == b'\n') {
         let line = text_of(line);
@@ -20,14 +20,12 @@ pub(super) fn read(bytes: &[u8], reader: &mut Reader) -> Result<(), StackError> 
             None => stray += u64::from(!stack(line, reader)?),
         }
     }
-    if stray > 0 {
-        reader.report.notes.push(format!("lines that are no stacks with a cost were passed over: {stray}"));
-    }
+    reader.import.note_count("lines that are no stacks with a cost were passed over", stray);
     Ok(())
 }
 
 /// `P1;T0:1;app.py:main:3;app.py:work:7 500`; whether it is one.
-fn stack(line: &str, reader: &mut Reader) -> Result<bool, StackError> {
+fn stack(line: &str, reader: &mut Reader) -> Result<bool, ReadError> {
     let Some((stack, cost)) = line.rsplit_once(' ') else { return Ok(false) };
     let Some(amounts) = amounts(cost, reader) else { return Ok(false) };
     let mut parts = stack.split(';');
@@ -35,7 +33,7 @@ fn stack(line: &str, reader: &mut Reader) -> Result<bool, StackError> {
         return Ok(false);
     };
     let Some(thread) = parts.next().and_then(|part| part.strip_prefix('T')) else { return Ok(false) };
-    reader.stacks.begin();
+    reader.import.begin();
     for part in parts.filter(|part| !part.is_empty()) {
         let (name, file, line) = frame(part);
         reader.frame(name, file, line);

@@ -6,8 +6,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use crate::cpuprofile::node::Node;
-use crate::json::JsonError;
 use crate::label::without_mark;
+use crate::{Position, ReadError};
 
 /// A trace; nothing of what is not used is kept.
 #[derive(Default, Deserialize)]
@@ -106,7 +106,7 @@ pub(crate) struct Sample {
 }
 
 /// A trace, and whether it was cut short: writers of the array form may leave out its end.
-pub(crate) fn parse(bytes: &[u8]) -> Result<(Trace, bool), JsonError> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<(Trace, bool), ReadError> {
     let text = without_mark(bytes).trim_ascii_start();
     match text.strip_prefix(b"[") {
         Some(events) => array(text, events),
@@ -115,7 +115,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<(Trace, bool), JsonError> {
 }
 
 /// Events one after the other, with commas between them, and perhaps a bracket at the end.
-fn array(text: &[u8], mut rest: &[u8]) -> Result<(Trace, bool), JsonError> {
+fn array(text: &[u8], mut rest: &[u8]) -> Result<(Trace, bool), ReadError> {
     let mut trace = Trace::default();
     loop {
         rest = rest.trim_ascii_start();
@@ -129,7 +129,7 @@ fn array(text: &[u8], mut rest: &[u8]) -> Result<(Trace, bool), JsonError> {
         match values.next() {
             Some(Ok(event)) => trace.events.push(event),
             Some(Err(error)) if error.is_eof() && !trace.events.is_empty() => return Ok((trace, true)),
-            Some(Err(error)) => return Err(placed(error.into(), text, rest)),
+            Some(Err(error)) => return Err(placed(error, text, rest)),
             None => return Ok((trace, true)),
         }
         rest = &rest[values.byte_offset()..];
@@ -137,13 +137,14 @@ fn array(text: &[u8], mut rest: &[u8]) -> Result<(Trace, bool), JsonError> {
 }
 
 /// An error in `rest` with its place in the whole text, of which that is the end.
-fn placed(error: JsonError, text: &[u8], rest: &[u8]) -> JsonError {
+fn placed(error: serde_json::Error, text: &[u8], rest: &[u8]) -> ReadError {
     let before = &text[..text.len() - rest.len()];
     let lines = before.iter().filter(|&&byte| byte == b'\n').count();
     let column =
         before.iter().rposition(|&byte| byte == b'\n').map_or(before.len(), |at| before.len() - at - 1);
-    let column = if error.line <= 1 { error.column + column } else { error.column };
-    JsonError { line: error.line + lines, column, ..error }
+    let column = if error.line() <= 1 { error.column() + column } else { error.column() };
+    let position = Position::Column { line: (error.line() + lines) as u64, column: column as u64 };
+    ReadError { position, ..error.into() }
 }
 
 /// A number, which may be in quotes.

@@ -3,19 +3,18 @@
 use std::collections::{BTreeMap, HashMap};
 
 use treering_profile::{
-    Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Process, ProcessId, Profile, RecursionRule,
-    Run, RunId, ThreadId, Unit,
+    Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Process, ProcessId, Profile, ThreadId, Unit,
 };
 
 use crate::budget::Budget;
-use crate::chrome_trace::ReadError;
 use crate::chrome_trace::event::{self, Trace};
 use crate::chrome_trace::span::{self, Misfits};
 use crate::cpuprofile::node::{Node, Nodes};
-use crate::cpuprofile::{idle_note, samples_in_order};
+use crate::cpuprofile::{check_lengths, note_nodes, samples_in_order};
+use crate::import::Import;
 use crate::json::nanoseconds;
 use crate::sampled_event::{MOST_EVENTS, SampledEvent, name_metrics};
-use crate::{ReadReport, cpuprofile};
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a trace.
 ///
@@ -31,10 +30,10 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
-    let (trace, cut) = event::parse(bytes).map_err(ReadError::Json)?;
+    let (trace, cut) = event::parse(bytes)?;
     let mut reader = Reader::new(budget);
     reader.names(&trace);
-    reader.report.unfinished = cut;
+    reader.import.report.unfinished = cut;
     let has_recordings =
         trace.events.iter().any(|event| recording(event).is_some_and(|data| data.profile.is_some()));
     if has_recordings {
@@ -54,10 +53,7 @@ fn recording(event: &event::Event) -> Option<&event::Data> {
 }
 
 struct Reader {
-    profile: Profile,
-    report: ReadReport,
-    budget: Budget,
-    run: RunId,
+    import: Import,
     process_names: HashMap<String, String>,
     thread_names: HashMap<(String, String), String>,
     processes: HashMap<String, ProcessId>,
@@ -69,13 +65,8 @@ struct Reader {
 
 impl Reader {
     fn new(budget: Budget) -> Self {
-        let mut profile = Profile::new(RecursionRule::Full);
-        let run = profile.add_run(Run::default());
         Self {
-            profile,
-            report: ReadReport::default(),
-            budget,
-            run,
+            import: Import::new(budget),
             process_names: HashMap::new(),
             thread_names: HashMap::new(),
             processes: HashMap::new(),
@@ -104,7 +95,7 @@ impl Reader {
         if let Some(&thread) = self.threads.get(&key) {
             return thread;
         }
-        let run = self.run;
+        let run = self.import.run;
         let process_name = self.process_names.get(pid).cloned();
         let number = |text: &str| text.parse().unwrap_or(0);
         let named = |name: Option<String>, id: &str| match (name, id.parse::<u32>()) {
@@ -113,18 +104,18 @@ impl Reader {
             (None, Err(_)) => id.to_owned(),
         };
         let name = named(process_name, pid);
-        let add = || self.profile.add_process(Process { run, pid: number(pid), name });
+        let add = || self.import.profile.add_process(Process { run, pid: number(pid), name });
         let process = *self.processes.entry(pid.to_owned()).or_insert_with(add);
         let name = named(self.thread_names.get(&key).cloned(), tid);
-        let thread = self.profile.add_thread(process, number(tid), name);
+        let thread = self.import.profile.add_thread(process, number(tid), name);
         self.threads.insert(key, thread);
         thread
     }
 
     fn sampled_metrics(&mut self) -> [MetricId; 2] {
-        let time = self.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
-        let samples = self.profile.add_metric(Metric::exact("samples", Unit::Count));
-        self.profile.metrics[time.index()] = Metric::sampled("time", Unit::Nanoseconds, samples, None);
+        let time = self.import.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+        let samples = self.import.profile.add_metric(Metric::exact("samples", Unit::Count));
+        self.import.profile.metrics[time.index()] = Metric::sampled("time", Unit::Nanoseconds, samples, None);
         [time, samples]
     }
 
@@ -141,24 +132,19 @@ impl Reader {
             let thread = self.thread(&event.pid, &event.tid);
             let of = (event.pid.as_str(), if event.id.is_empty() { &event.tid } else { &event.id }.as_str());
             let recording = recordings.entry(of).or_insert_with(|| Recording::new(thread));
-            recording.add(&mut self.profile, data, &mut self.budget)?;
+            recording.add(&mut self.import, data)?;
         }
         let mut lost = 0;
         for recording in recordings.into_values() {
             self.missing += recording.nodes.as_ref().map_or(0, |nodes| nodes.missing);
-            let (idle_ns, without_node) = recording.charge(&mut self.profile, metrics)?;
+            let (idle_ns, without_node) = recording.charge(&mut self.import.profile, metrics)?;
             self.idle_ns = self.idle_ns.saturating_add(idle_ns);
             lost += without_node;
         }
-        if lost > 0 {
-            self.profile.metadata.losses.lost_samples += lost;
-            self.report.notes.push(format!(
-                "samples of V8 whose functions were told before the trace begins are lost: {lost}"
-            ));
-        }
-        if others > 0 {
-            self.report.notes.push(format!("calls beside the samples of V8 are not read: {others}"));
-        }
+        self.import.profile.metadata.losses.lost_samples += lost;
+        self.import
+            .note_count("samples of V8 whose functions were told before the trace begins are lost", lost);
+        self.import.note_count("calls beside the samples of V8 are not read", others);
         Ok(())
     }
 
@@ -166,47 +152,50 @@ impl Reader {
     /// thread's next one, and the duration of the last one is unknown.
     fn samples(&mut self, trace: &Trace) -> Result<(), ReadError> {
         let numbers: HashMap<&String, u64> = trace.frames.keys().zip(1..).collect();
-        let missing = || ReadError::Samples(cpuprofile::ReadError::MissingNode(0));
+        let missing = |id: &String| {
+            ReadError::at(format_args!("frame {id}"), "a sample or frame names it, and it is missing")
+        };
         let mut nodes = Vec::with_capacity(trace.frames.len());
         for (id, frame) in &trace.frames {
-            let parent = frame.parent.as_ref().map(|parent| numbers.get(parent).copied().ok_or_else(missing));
+            let parent = frame
+                .parent
+                .as_ref()
+                .map(|parent| numbers.get(parent).copied().ok_or_else(|| missing(parent)));
             nodes.push(Node::of_name(numbers[id], &frame.name, parent.transpose()?));
         }
         /// A sample, when it was taken, and the number of its innermost frame.
         type Placed<'a> = (&'a event::Sample, f64, u64);
         let mut of_threads: BTreeMap<(&str, &str), Vec<Placed<'_>>> = BTreeMap::new();
         for (at, sample) in trace.samples.iter().enumerate() {
-            let time = sample.ts.ok_or(ReadError::BadTime { event: at })?;
+            let time = sample.ts.ok_or_else(|| bad_time("sample", at))?;
             let Some(frame) = &sample.sf else { continue };
-            let frame = *numbers.get(frame).ok_or_else(missing)?;
+            let frame = *numbers.get(frame).ok_or_else(|| missing(frame))?;
             of_threads.entry((&sample.pid, &sample.tid)).or_default().push((sample, time, frame));
         }
         let mut weights = Weights::of(&trace.samples);
         let unused = trace.samples.iter().filter(|sample| sample.weight.is_some()).count();
         if weights.is_none() && unused > 0 {
             let all = trace.samples.len();
-            self.report
-                .notes
-                .push(format!("weights are not used, as only {unused} of {all} samples have one"));
+            self.import.note(format!("weights are not used, as only {unused} of {all} samples have one"));
         }
         let metrics = if weights.is_some() { None } else { Some(self.sampled_metrics()) };
         for ((pid, tid), samples) in of_threads {
             let thread = self.thread(pid, tid);
-            self.pay(nodes.len())?;
-            let mut places = Nodes::add(&mut self.profile, thread, &nodes).map_err(ReadError::Samples)?;
+            self.import.check_depth(nodes.len())?;
+            let mut places = Nodes::add(&mut self.import.profile, thread, &nodes)?;
+            self.import.charge_nodes()?;
             self.missing += places.missing;
             if let Some(weights) = &mut weights {
                 for (sample, _, frame) in samples {
-                    let place = places.find(frame).map_err(ReadError::Samples)?;
-                    weights.charge(&mut self.profile, place, sample)?;
+                    let place = places.find(frame)?;
+                    weights.charge(&mut self.import.profile, place, sample)?;
                 }
             } else if let Some(metrics) = metrics {
                 self.durations(&mut places, &samples, metrics)?;
             }
         }
-        self.report.notes.extend(
-            weights.map(|weights| name_metrics(&mut self.profile, &weights.events)).unwrap_or_default(),
-        );
+        let notes = weights.map(|weights| name_metrics(&mut self.import.profile, &weights.events));
+        self.import.report.notes.extend(notes.unwrap_or_default());
         Ok(())
     }
 
@@ -222,19 +211,15 @@ impl Reader {
         let times = samples.iter().map(|&(_, time, _)| time - start);
         let before = std::iter::once(0.0).chain(times.clone());
         let deltas: Vec<_> = times.zip(before).map(|(time, before)| time - before).collect();
-        for (id, duration) in samples_in_order(&ids, &deltas, 0.0).map_err(ReadError::Samples)? {
-            places.charge(&mut self.profile, id, metrics, duration).map_err(ReadError::Samples)?;
+        for (id, duration) in samples_in_order(&ids, &deltas, 0.0)? {
+            places.charge(&mut self.import.profile, id, metrics, duration)?;
         }
         Ok(())
     }
 
-    fn pay(&mut self, nodes: usize) -> Result<(), ReadError> {
-        self.budget.numbers(nodes, NODE_COLUMNS).map_err(|_| ReadError::TooLarge)
-    }
-
     /// Calls with their times.
     fn calls(&mut self, trace: &Trace) -> Result<(), ReadError> {
-        let time = self.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+        let time = self.import.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
         let start = trace.events.iter().filter(|event| is_call(event)).filter_map(|event| event.ts);
         let start = start.fold(f64::INFINITY, f64::min);
         let mut of_threads: BTreeMap<(&str, &str), Vec<(u64, span::Event)>> = BTreeMap::new();
@@ -244,9 +229,9 @@ impl Reader {
                 others += u64::from(event.ph != "M");
                 continue;
             }
-            let bad = ReadError::BadTime { event: at };
+            let bad = || bad_time("event", at);
             let since = |time: f64| nanoseconds(time - start, 1e3).filter(|&ns| ns < LONGEST_NS);
-            let now = event.ts.and_then(since).ok_or(bad.clone())?;
+            let now = event.ts.and_then(since).ok_or_else(bad)?;
             let function =
                 event.name.as_deref().filter(|name| !name.is_empty()).map(|name| self.function(name));
             let nameless = |reader: &mut Self| function.unwrap_or_else(|| reader.function("(no name)"));
@@ -256,65 +241,50 @@ impl Reader {
                 _ => {
                     let duration = nanoseconds(event.dur.or(event.tdur).unwrap_or(0.0), 1e3)
                         .filter(|&ns| ns < LONGEST_NS);
-                    span::Event::Complete(nameless(self), now + duration.ok_or(bad)?)
+                    span::Event::Complete(nameless(self), now + duration.ok_or_else(bad)?)
                 }
             };
             of_threads.entry((&event.pid, &event.tid)).or_default().push((now, call));
         }
         if of_threads.is_empty() {
-            return Err(ReadError::Empty);
+            return Err(Problem::Empty("calls (B, E, X) and no samples").into());
         }
         let mut misfits = Misfits::default();
         for ((pid, tid), events) in of_threads {
             let thread = self.thread(pid, tid);
-            self.pay(events.len())?;
-            span::add(&mut self.profile, thread, time, events, &mut misfits);
+            self.import.check_depth(events.len())?;
+            span::add(&mut self.import.profile, thread, time, events, &mut misfits);
+            self.import.charge_nodes()?;
         }
-        self.tell(misfits, others);
+        self.note_misfits(&misfits, others);
         Ok(())
     }
 
     fn function(&mut self, name: &str) -> FunctionId {
-        let name = self.profile.strings.intern(name);
-        self.profile.functions.intern(Function { kind: FunctionKind::Task, ..Function::named(name) })
+        let name = self.import.profile.strings.intern(name);
+        self.import.profile.functions.intern(Function { kind: FunctionKind::Task, ..Function::named(name) })
     }
 
-    fn tell(&mut self, misfits: Misfits, others: u64) {
-        let losses = &mut self.profile.metadata.losses;
+    fn note_misfits(&mut self, misfits: &Misfits, others: u64) {
+        let losses = &mut self.import.profile.metadata.losses;
         losses.open_activations += misfits.open;
         losses.unbalanced_leaves += misfits.ends;
-        let notes = &mut self.report.notes;
-        if misfits.cut > 0 {
-            notes.push(format!(
-                "calls that lasted longer than their callers are cut (of calls: {})",
-                misfits.cut
-            ));
-        }
-        if misfits.ends > 0 {
-            notes.push(format!("ends of calls that never began are passed over: {}", misfits.ends));
-        }
-        if misfits.open > 0 {
-            notes.push(format!(
-                "calls never ended; they last until the thread's last event: {}",
-                misfits.open
-            ));
-        }
-        if others > 0 {
-            notes.push(format!(
-                "events that are no calls, such as counters, instants and asynchronous ones, are not read: {others}"
-            ));
+        for (text, count) in [
+            ("calls that lasted longer than their callers are cut", misfits.cut),
+            ("ends of calls that never began are passed over", misfits.ends),
+            ("calls never ended; they last until the thread's last event", misfits.open),
+            (
+                "events that are no calls, such as counters, instants and asynchronous ones, are not read",
+                others,
+            ),
+        ] {
+            self.import.note_count(text, count);
         }
     }
 
     fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
-        if self.idle_ns > 0 {
-            self.report.notes.push(idle_note(self.idle_ns));
-        }
-        self.report.notes.extend(cpuprofile::missing_note(self.missing));
-        self.profile.metadata.set_foreign("trace events");
-        self.profile.compact_line_costs();
-        self.profile.validate().map_err(ReadError::Invalid)?;
-        Ok((self.profile, self.report))
+        note_nodes(&mut self.import, self.missing, self.idle_ns);
+        self.import.finish("trace events")
     }
 }
 
@@ -342,15 +312,17 @@ impl Weights {
     ) -> Result<(), ReadError> {
         let Some(place) = place else { return Ok(()) };
         let factor = if self.in_thousandths { 1000.0 } else { 1.0 };
-        let weight = sample
-            .weight
-            .map(|weight| nanoseconds(weight, factor).ok_or(ReadError::BadWeight(weight.to_string())));
+        let scaled = |weight: f64| {
+            let bad = || format!("the weight {weight} of a sample is below 0 or too large");
+            nanoseconds(weight, factor).ok_or_else(bad)
+        };
+        let weight = sample.weight.map(scaled);
         let name = sample.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("weight");
         let name = if self.in_thousandths { format!("milli{name}") } else { name.to_owned() };
         let at = self.events.iter().position(|event| event.name == name.as_bytes());
         let at = match at {
             Some(at) => at,
-            None if self.events.len() == MOST_EVENTS => return Err(ReadError::TooLarge),
+            None if self.events.len() == MOST_EVENTS => return Err(Problem::TooLarge.into()),
             None => {
                 self.events.push(SampledEvent::new(profile, name.as_bytes(), Some(0)));
                 self.events.len() - 1
@@ -372,8 +344,9 @@ fn is_call(event: &event::Event) -> bool {
     matches!(event.ph.as_str(), "B" | "E" | "X")
 }
 
-/// What finds a node: parent, function, call site, calls, costs and the table of children.
-const NODE_COLUMNS: usize = 8;
+fn bad_time(kind: &str, at: usize) -> ReadError {
+    ReadError::at(format_args!("{kind} {at}"), "its time is no number or too large")
+}
 
 /// How long a trace may be: some 140 years.
 const LONGEST_NS: u64 = 1 << 62;
@@ -393,12 +366,7 @@ impl Recording {
         Self { thread, nodes: None, samples: Vec::new(), deltas: Vec::new(), start: None, end: None }
     }
 
-    fn add(
-        &mut self,
-        profile: &mut Profile,
-        data: &event::Data,
-        budget: &mut Budget,
-    ) -> Result<(), ReadError> {
+    fn add(&mut self, import: &mut Import, data: &event::Data) -> Result<(), ReadError> {
         self.start = self.start.or(data.start);
         self.end = data.end.or(self.end);
         let Some(part) = &data.profile else {
@@ -414,7 +382,8 @@ impl Recording {
             true => self.deltas.extend(&part.deltas),
             false => self.deltas.extend(data.deltas.iter().chain(&part.deltas)),
         }
-        budget.numbers(part.nodes.len(), NODE_COLUMNS).map_err(|_| ReadError::TooLarge)?;
+        import.check_depth(part.nodes.len())?;
+        let profile = &mut import.profile;
         match &mut self.nodes {
             // Of a recording that began before the trace, later nodes have callers that are not told.
             Some(nodes) if nodes.has_callers_of(&part.nodes) => {
@@ -424,24 +393,21 @@ impl Recording {
                 Nodes::add(profile, self.thread, &part.nodes).map(|nodes| self.nodes = Some(nodes))
             }
             _ => Ok(()),
-        }
-        .map_err(ReadError::Samples)
+        }?;
+        Ok(import.charge_nodes()?)
     }
 
     /// Charges the samples; returns for how many nanoseconds nothing ran, and how many samples have no node.
     fn charge(self, profile: &mut Profile, metrics: [MetricId; 2]) -> Result<(u64, u64), ReadError> {
-        let (samples, times) = (self.samples.len(), self.deltas.len());
-        if samples != times {
-            return Err(ReadError::Samples(cpuprofile::ReadError::TimeCount { samples, times }));
-        }
-        let Some(mut nodes) = self.nodes else { return Ok((0, samples as u64)) };
+        check_lengths(&self.samples, &self.deltas)?;
+        let Some(mut nodes) = self.nodes else { return Ok((0, self.samples.len() as u64)) };
         let end = self.end.zip(self.start).map_or(0.0, |(end, start)| end - start);
-        let ordered = samples_in_order(&self.samples, &self.deltas, end).map_err(ReadError::Samples)?;
+        let ordered = samples_in_order(&self.samples, &self.deltas, end)?;
         let mut lost = 0;
         for (id, duration) in ordered {
-            match nodes.charge(profile, id, metrics, duration) {
-                Err(cpuprofile::ReadError::MissingNode(_)) => lost += 1,
-                charged => charged.map_err(ReadError::Samples)?,
+            match nodes.has(id) {
+                true => nodes.charge(profile, id, metrics, duration)?,
+                false => lost += 1,
             }
         }
         Ok((nodes.idle_ns, lost))

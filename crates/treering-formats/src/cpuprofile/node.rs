@@ -7,7 +7,7 @@ use treering_profile::{
     Function, FunctionId, FunctionKind, Line, LineCost, MetricId, NodeId, Profile, ThreadId,
 };
 
-use crate::cpuprofile::ReadError;
+use crate::ReadError;
 
 /// A function reached along one chain of callers.
 #[derive(Deserialize)]
@@ -112,7 +112,7 @@ impl Nodes {
                     continue;
                 };
                 if std::mem::replace(&mut has_caller[child], true) {
-                    return Err(ReadError::Tangled(nodes[child].id));
+                    return Err(tangled(nodes[child].id));
                 }
                 below[at].push(child);
             }
@@ -126,7 +126,7 @@ impl Nodes {
             match index.get(&parent) {
                 Some(&parent) => below[parent].push(at),
                 None if self.places.contains_key(&parent) => open.push((at, Some(parent))),
-                None => return Err(ReadError::MissingNode(parent)),
+                None => return Err(missing(parent)),
             }
         }
         open.extend((0..nodes.len()).filter(|&at| !has_caller[at]).map(|at| (at, None)));
@@ -138,7 +138,7 @@ impl Nodes {
         }
         // What is not reached from a node without a caller is in a circle.
         match nodes.iter().find(|node| !self.places.contains_key(&node.id)) {
-            Some(node) if placed < nodes.len() => Err(ReadError::Tangled(node.id)),
+            Some(node) if placed < nodes.len() => Err(tangled(node.id)),
             _ => Ok(()),
         }
     }
@@ -158,9 +158,14 @@ impl Nodes {
         self.places.insert(node.id, place);
     }
 
+    /// Whether a node is there.
+    pub(crate) fn has(&self, id: u64) -> bool {
+        self.places.contains_key(&id)
+    }
+
     /// Where costs of a node go; inner nothing for idle time.
     pub(crate) fn find(&self, id: u64) -> Result<Option<NodeId>, ReadError> {
-        self.places.get(&id).copied().ok_or(ReadError::MissingNode(id))
+        self.places.get(&id).copied().ok_or_else(|| missing(id))
     }
 
     /// Charges a sample of a node and the time until the next one.
@@ -223,6 +228,14 @@ impl Nodes {
         }
         Ok(())
     }
+}
+
+fn tangled(id: u64) -> ReadError {
+    ReadError::at(format_args!("node {id}"), "it has two callers or calls itself, so the nodes are no tree")
+}
+
+fn missing(id: u64) -> ReadError {
+    ReadError::at(format_args!("node {id}"), "a sample or node names it, and it is missing")
 }
 
 fn function(profile: &mut Profile, frame: &CallFrame) -> FunctionId {

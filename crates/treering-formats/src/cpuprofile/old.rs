@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use crate::ReadError;
 use crate::budget::Budget;
-use crate::cpuprofile::ReadError;
 use crate::cpuprofile::node::{CallFrame, Node, Tick};
 use crate::json_tree::objects;
-use crate::stacks::StackError;
 
 /// The contents of such a file, in the shape of newer ones.
 pub(super) struct Old {
@@ -20,10 +19,7 @@ pub(super) struct Old {
 
 /// Reads a file.
 pub(super) fn read(bytes: &[u8], budget: &mut Budget) -> Result<Old, ReadError> {
-    let objects = objects(bytes, &["head", "children"], budget).map_err(|error| match error {
-        StackError::Json(error) => ReadError::Json(error),
-        _ => ReadError::TooLarge,
-    })?;
+    let objects = objects(bytes, &["head", "children"], budget)?;
     let file = &objects[0].fields;
     let number = |key: &str| file.get(key).and_then(Value::as_f64).unwrap_or(0.0);
     let id = |at: usize| objects[at].fields.get("id").and_then(Value::as_u64).unwrap_or(at as u64);

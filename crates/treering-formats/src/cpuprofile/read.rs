@@ -1,14 +1,14 @@
 //! Reads `.cpuprofile` files.
 
 use serde::Deserialize;
-use treering_profile::{Metric, MetricId, Process, Profile, RecursionRule, Run, Unit};
+use treering_profile::{Metric, MetricId, Profile, Unit};
 
-use crate::ReadReport;
 use crate::budget::Budget;
-use crate::cpuprofile::ReadError;
 use crate::cpuprofile::node::{Node, Nodes};
 use crate::cpuprofile::old::{self, Old};
+use crate::import::Import;
 use crate::json::{self, nanoseconds};
+use crate::{Problem, ReadError, ReadReport};
 
 #[derive(Deserialize)]
 struct File {
@@ -42,21 +42,18 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
-    const NODE_COLUMNS: usize = 8;
     let file = parse(bytes, &mut budget)?;
     let all = file.nodes.as_deref().unwrap_or_default();
-    budget.numbers(all.len(), NODE_COLUMNS).map_err(|_| ReadError::TooLarge)?;
-    let mut profile = Profile::new(RecursionRule::Full);
-    let mut report = ReadReport::default();
-    let run = profile.add_run(Run::default());
-    let process = profile.add_process(Process { run, pid: 0, name: String::new() });
-    let thread = profile.add_thread(process, 0, "");
-    let mut nodes = Nodes::add(&mut profile, thread, all)?;
+    let mut import = Import::new(budget);
+    import.check_depth(all.len())?;
+    let thread = import.thread(0, 0, "");
+    let profile = &mut import.profile;
+    let mut nodes = Nodes::add(profile, thread, all)?;
     let of_other_unit = file.unit.filter(|unit| *unit != Unit::Nanoseconds);
     if let (Some(name), Some(unit)) = (&file.metric, of_other_unit) {
         let metric = profile.add_metric(Metric::exact(name, unit));
-        charge_others(&mut profile, &mut nodes, &file, metric)?;
-        return finish(profile, report);
+        charge_others(profile, &mut nodes, &file, metric)?;
+        return import.finish("V8");
     }
     let has_times = !file.samples.is_empty();
     let name = file.metric.as_deref().unwrap_or("time");
@@ -65,20 +62,18 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
     match time {
         Some(time) => {
             profile.metrics[time.index()] = Metric::sampled(name, Unit::Nanoseconds, samples, None);
-            charge_times(&mut profile, &mut nodes, &file, [time, samples])?;
+            charge_times(profile, &mut nodes, &file, [time, samples])?;
             let duration = nanoseconds(file.end - file.start, 1e3).unwrap_or(0);
-            profile.runs[run.index()].duration_ns = duration;
+            profile.runs[import.run.index()].duration_ns = duration;
         }
-        None => charge_counts(&mut profile, &nodes, all, samples)?,
+        None => charge_counts(profile, &nodes, all, samples)?,
     }
     for node in all {
-        nodes.charge_lines(&mut profile, node, samples)?;
+        nodes.charge_lines(profile, node, samples)?;
     }
-    report.notes.extend(missing_note(nodes.missing));
-    if nodes.idle_ns > 0 {
-        report.notes.push(idle_note(nodes.idle_ns));
-    }
-    finish(profile, report)
+    import.charge_nodes()?;
+    note_nodes(&mut import, nodes.missing, nodes.idle_ns);
+    import.finish("V8")
 }
 
 /// A file of any version; of old ones, times are taken for those that new ones have.
@@ -88,19 +83,12 @@ fn parse(bytes: &[u8], budget: &mut Budget) -> Result<File, ReadError> {
         nodes: Option<serde::de::IgnoredAny>,
         head: Option<serde::de::IgnoredAny>,
     }
-    let shape: Shape = json::parse(bytes).map_err(ReadError::Json)?;
+    let shape: Shape = json::parse(bytes)?;
     if shape.nodes.is_some() || shape.head.is_none() {
-        return json::parse(bytes).map_err(ReadError::Json);
+        return Ok(json::parse(bytes)?);
     }
     let Old { nodes, start, end, samples, deltas } = old::read(bytes, budget)?;
     Ok(File { nodes: Some(nodes), start, end, samples, deltas, metric: None, unit: None })
-}
-
-fn finish(mut profile: Profile, report: ReadReport) -> Result<(Profile, ReadReport), ReadError> {
-    profile.metadata.set_foreign("V8");
-    profile.compact_line_costs();
-    profile.validate().map_err(ReadError::Invalid)?;
-    Ok((profile, report))
 }
 
 /// Files of ours may hold costs that are no times, one of them as a microsecond.
@@ -110,20 +98,17 @@ fn charge_others(
     file: &File,
     metric: MetricId,
 ) -> Result<(), ReadError> {
-    check_lengths(file)?;
+    check_lengths(&file.samples, &file.deltas)?;
     let ordered = samples_in_order(&file.samples, &file.deltas, file.end - file.start)?;
     ordered.iter().try_for_each(|&(id, duration)| nodes.charge_time(profile, id, metric, duration / 1000))
 }
 
-/// That nodes are missing.
-pub(crate) fn missing_note(missing: usize) -> Option<String> {
-    (missing > 0).then(|| format!("nodes are named as callees and are not in the file: {missing}"))
-}
-
-/// That idle time costs nothing.
-pub(crate) fn idle_note(idle_ns: u64) -> String {
+/// Notes missing nodes, and that idle time costs nothing.
+pub(crate) fn note_nodes(import: &mut Import, missing: usize, idle_ns: u64) {
+    import.note_count("nodes are named as callees and are not in the file", missing as u64);
     let milliseconds = idle_ns as f64 / 1e6;
-    format!("time in which nothing ran, (idle), is no cost: {milliseconds:.3} ms")
+    let idle = format!("time in which nothing ran, (idle), is no cost: {milliseconds:.3} ms");
+    import.note_if(idle_ns > 0, &idle);
 }
 
 /// Each sample lasts until the next one, the last until the end.
@@ -133,7 +118,7 @@ fn charge_times(
     file: &File,
     metrics: [MetricId; 2],
 ) -> Result<(), ReadError> {
-    check_lengths(file)?;
+    check_lengths(&file.samples, &file.deltas)?;
     // In files of ours each node is one sample, and the nodes say how many there were.
     let is_ours = file.metric.is_some();
     for (id, duration) in samples_in_order(&file.samples, &file.deltas, file.end - file.start)? {
@@ -149,9 +134,10 @@ fn charge_times(
     Ok(())
 }
 
-fn check_lengths(file: &File) -> Result<(), ReadError> {
-    let (samples, times) = (file.samples.len(), file.deltas.len());
-    if samples == times { Ok(()) } else { Err(ReadError::TimeCount { samples, times }) }
+/// Checks that there is one time for each sample.
+pub(crate) fn check_lengths(samples: &[u64], times: &[f64]) -> Result<(), ReadError> {
+    let (samples, times) = (samples.len(), times.len());
+    if samples == times { Ok(()) } else { Err(format!("it has {times} times for {samples} samples").into()) }
 }
 
 /// Samples in the order of their times, and how long each lasted, in nanoseconds. `deltas` are the
@@ -166,7 +152,7 @@ pub(crate) fn samples_in_order(
     for (sample, (&id, &delta)) in samples.iter().zip(deltas).enumerate() {
         at += delta;
         if at.is_nan() || at.abs() >= MOST_MICROSECONDS {
-            return Err(ReadError::BadTime { sample });
+            return Err(ReadError::at(format_args!("sample {sample}"), "its time is too large"));
         }
         timed.push(((at * 1e3).round() as i64, id));
     }
@@ -188,7 +174,7 @@ fn charge_counts(
     samples: MetricId,
 ) -> Result<(), ReadError> {
     if all.iter().all(|node| node.hits == 0) {
-        return Err(ReadError::Empty);
+        return Err(Problem::Empty("samples").into());
     }
     all.iter().try_for_each(|node| nodes.charge_samples(profile, node.id, samples, node.hits))
 }

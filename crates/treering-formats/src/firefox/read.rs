@@ -35,7 +35,8 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
         Ok(file) => file,
         Err(error) => {
             // Tables of Firefox itself are rows, with a schema of their columns.
-            let raw = json::parse::<Value>(bytes).ok().filter(raw::is_raw).ok_or(ReadError::Json(error))?;
+            let raw =
+                json::parse::<Value>(bytes).ok().filter(raw::is_raw).ok_or(ReadError::Json(error.into()))?;
             serde_json::from_value(raw::processed(&raw)).map_err(|error| ReadError::Json(error.into()))?
         }
     };

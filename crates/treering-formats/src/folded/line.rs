@@ -1,6 +1,6 @@
 //! Takes single lines of folded stacks apart.
 
-use crate::folded::Problem;
+use crate::Problem;
 use crate::label::text_of;
 
 /// A stack as a line gives it.
@@ -11,7 +11,7 @@ pub(crate) struct Line<'a> {
     pub(crate) weight: Weight<'a>,
 }
 
-/// What a stack is worth: a number that may have decimals.
+/// The weight of a stack: a number that may have decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Weight<'a> {
     whole: u64,
@@ -26,10 +26,13 @@ impl<'a> Line<'a> {
         if line.is_empty() || is_comment(line) {
             return Ok(None);
         }
-        let split = split(line).ok_or(Problem::NoWeight);
+        let split = split(line).ok_or("no weight: a stack is followed by a space and a number".into());
         let parsed = split.and_then(|(stack, weight)| match Weight::parse(weight) {
             Some(weight) => Ok(Self { stack, weight }),
-            None => Err(Problem::BadWeight(text_of(weight).into_owned())),
+            None => {
+                let weight = text_of(weight);
+                Err(format!("`{weight}` is no weight, which is a number from 0 to 2^64 - 1").into())
+            }
         });
         parsed.map(Some)
     }
@@ -44,8 +47,8 @@ impl<'a> Line<'a> {
     /// The names of the functions, the outermost first. Empty ones at the end are none, after
     /// FlameGraph.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
-        let kept = self.stack.iter().rposition(|&byte| byte != b';').map_or(0, |last| last + 1);
-        let stack = &self.stack[..kept];
+        let length = self.stack.iter().rposition(|&byte| byte != b';').map_or(0, |last| last + 1);
+        let stack = &self.stack[..length];
         stack.split(|&byte| byte == b';').filter(move |_| !stack.is_empty())
     }
 }
@@ -72,7 +75,7 @@ pub(super) fn is_comment(line: &[u8]) -> bool {
     }
 }
 
-/// What is before the last blank, and what is behind it.
+/// The parts before and behind the last blank.
 fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
     Some((&line[..at], &line[at + 1..]))

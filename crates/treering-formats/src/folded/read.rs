@@ -1,15 +1,15 @@
 //! Reads folded stacks.
 
 use treering_profile::{
-    Frame, Function, FunctionId, FunctionKind, Metadata, Metric, MetricId, Profile, RecursionRule, ThreadId,
-    Unit, pluralize,
+    Function, FunctionId, FunctionKind, Metric, MetricId, Profile, ThreadId, Unit, pluralize,
 };
 
-use crate::ReadReport;
-use crate::budget::Budget;
+use crate::budget::{Budget, OverBudget};
 use crate::folded::line::Line;
-use crate::folded::{HASH, KINDS, Problem, ReadError, SEMICOLON, SPACE};
-use crate::label::{NOT_UTF8, ROOT, text_of, without_mark};
+use crate::folded::{HASH, KINDS, SEMICOLON, SPACE};
+use crate::import::Import;
+use crate::label::{ROOT, text_of, without_mark};
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads folded stacks as one thread with one metric, `samples`.
 ///
@@ -31,25 +31,21 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
     let (lines, stray) = lines(bytes)?;
-    let end = |problem| ReadError {
-        line: bytes.split(|&byte| byte == b'\n').count() as u64,
-        offset: bytes.len() as u64,
-        problem,
-    };
     if lines.is_empty() {
-        return Err(end(Problem::Empty));
+        return Err(Problem::Empty("stacks").into());
     }
     let mut reader = Reader::new(budget);
     // The weight of the last line may be cut.
-    reader.report.unfinished = !bytes.ends_with(b"\n");
-    reader.report.notes.extend(stray.map(|stray| stray.note()));
-    reader.all(&lines).map_err(end)?;
-    reader.finish().map_err(end)
+    reader.import.report.unfinished = !bytes.ends_with(b"\n");
+    reader.import.report.notes.extend(stray.map(|stray| stray.note()));
+    reader.all(&lines)?;
+    reader.finish()
 }
 
 /// Lines that are no stacks.
 struct Stray<'a> {
     first: ReadError,
+    line: u64,
     text: &'a [u8],
     count: usize,
 }
@@ -59,7 +55,7 @@ impl Stray<'_> {
     fn note(&self) -> String {
         const SHOWN: usize = 60;
         let text: String = text_of(self.text.trim_ascii()).chars().take(SHOWN).collect();
-        let (count, line) = (self.count, self.first.line);
+        let Self { count, line, .. } = self;
         format!(
             "lines that are no stacks with a weight were passed over: {count}, the first is line {line}: `{text}`"
         )
@@ -77,8 +73,9 @@ fn lines(bytes: &[u8]) -> Result<(Vec<Line<'_>>, Option<Stray<'_>>), ReadError> 
             (Ok(stack), _) => lines.extend(stack),
             (Err(_), Some(stray)) => stray.count += 1,
             (Err(problem), None) => {
-                let first = ReadError { line: at as u64 + 1, offset, problem };
-                stray = Some(Stray { first, text: line, count: 1 });
+                let number = at as u64 + 1;
+                let first = ReadError::at_line(number, offset, problem);
+                stray = Some(Stray { first, line: number, text: line, count: 1 });
             }
         }
         offset += line.len() as u64 + 1;
@@ -95,36 +92,29 @@ pub(super) fn is_stray(others: usize, stacks: usize) -> bool {
 }
 
 struct Reader {
-    profile: Profile,
-    report: ReadReport,
-    budget: Budget,
+    import: Import,
     thread: ThreadId,
-    frames: Vec<Frame>,
     tiers: bool,
-    not_utf8: bool,
 }
 
 impl Reader {
     fn new(budget: Budget) -> Self {
-        let mut profile = Profile::new(RecursionRule::Full);
-        let thread = profile.add_single_thread("");
-        let (report, frames) = (ReadReport::default(), Vec::new());
-        Self { profile, report, budget, thread, frames, tiers: false, not_utf8: false }
+        let mut import = Import::new(budget);
+        let thread = import.thread(0, 0, "");
+        Self { import, thread, tiers: false }
     }
 
-    fn all(&mut self, lines: &[Line<'_>]) -> Result<(), Problem> {
+    fn all(&mut self, lines: &[Line<'_>]) -> Result<(), OverBudget> {
         let two: Vec<_> = lines.iter().filter_map(Line::two).collect();
         if two.len() == lines.len() {
-            self.report.notes.push(
-                "every stack has two weights, as difffolded.pl writes them: they are the metrics before and after"
-                    .to_owned(),
+            self.import.note(
+                "every stack has two weights, as difffolded.pl writes them: they are the metrics before and after",
             );
             let all: Vec<_> = two.iter().flatten().collect();
             let decimals = self.decimals(&all);
             let metrics = ["before", "after"].map(|name| self.metric(name, decimals));
-            // What is wide in a flame graph of differences.
-            let after = self.profile.metrics[metrics[1].index()].name.clone();
-            self.profile.metadata.parameters.insert(Metadata::DEFAULT_METRIC.to_owned(), after);
+            // The widths in a flame graph of differences.
+            self.import.set_default_metric(metrics[1]);
             two.iter().try_for_each(|[before, after]| {
                 self.line(before, metrics[0], decimals)?;
                 self.line(after, metrics[1], decimals)
@@ -132,7 +122,7 @@ impl Reader {
         } else {
             if !two.is_empty() {
                 let (some, all) = (two.len(), lines.len());
-                self.report.notes.push(format!(
+                self.import.note(format!(
                     "{some} of {} {} with two numbers: the first is taken as part of a name",
                     pluralize(all as u64, "stack", "stacks"),
                     if some == 1 { "ends" } else { "end" }
@@ -154,7 +144,7 @@ impl Reader {
         };
         let kept = [9, 6, 3].into_iter().filter(|&decimals| decimals <= wanted).find(fits).unwrap_or(0);
         if kept < exact {
-            self.report.notes.push(format!("weights are rounded to {kept} decimals"));
+            self.import.note(format!("weights are rounded to {kept} decimals"));
         }
         kept
     }
@@ -166,27 +156,23 @@ impl Reader {
         } else {
             format!("{prefix}samples {name}")
         };
-        self.profile.add_metric(Metric::exact(name, Unit::Count))
+        self.import.profile.add_metric(Metric::exact(name, Unit::Count))
     }
 
-    fn line(&mut self, line: &Line<'_>, metric: MetricId, decimals: usize) -> Result<(), Problem> {
+    fn line(&mut self, line: &Line<'_>, metric: MetricId, decimals: usize) -> Result<(), OverBudget> {
         // A stack that may not be kept is not even taken apart: one line may hold all of a large file.
         let depth = line.stack.iter().filter(|&&byte| byte == b';').count();
-        if !self.budget.allows(depth, NODE_COLUMNS) {
-            return Err(Problem::TooLarge);
-        }
-        self.frames.clear();
+        self.import.check_depth(depth)?;
+        self.import.begin();
         for (at, name) in line.names().enumerate() {
-            let function = self.function(&text_of(name), at == 0);
-            self.not_utf8 |= std::str::from_utf8(name).is_err();
-            self.frames.extend(function.map(Frame::new));
+            let name = self.import.text(name);
+            if let Some(function) = self.function(&name, at == 0) {
+                self.import.push(function, None);
+            }
         }
         // What is too large is found when the costs are added up.
         let weight = u64::try_from(line.weight.scaled(decimals)).unwrap_or(u64::MAX);
-        let before = self.profile.tree.len();
-        self.profile.add_stack(self.thread, &self.frames, None, &[(metric, weight)]);
-        let added = self.profile.tree.len() - before;
-        self.budget.numbers(added, NODE_COLUMNS).map_err(|_| Problem::TooLarge)
+        self.import.add(self.thread, &[(metric, weight)]).map(drop)
     }
 
     /// The function of a name; nothing for the root, which a stack starts below anyway.
@@ -197,26 +183,16 @@ impl Reader {
         let marked = KINDS.iter().find_map(|(mark, kind)| Some((name.strip_suffix(mark)?, mark, *kind)));
         self.tiers |= marked.is_some_and(|(_, mark, _)| *mark == "_[1]");
         let (name, kind) = marked.map_or((name, FunctionKind::Native), |(name, _, kind)| (name, kind));
-        let name = self.profile.strings.intern(&original(name));
-        Some(self.profile.functions.intern(Function { kind, ..Function::named(name) }))
+        let name = self.import.profile.strings.intern(&original(name));
+        Some(self.import.profile.functions.intern(Function { kind, ..Function::named(name) }))
     }
 
-    fn finish(mut self) -> Result<(Profile, ReadReport), Problem> {
-        let notes = &mut self.report.notes;
-        if self.tiers {
-            notes.push("which of the compilers made a function (`_[1]`, `_[j]`) is not kept".to_owned());
-        }
-        if self.not_utf8 {
-            notes.push(NOT_UTF8.to_owned());
-        }
-        self.profile.metadata.set_foreign("folded stacks");
-        self.profile.validate().map_err(Problem::Invalid)?;
-        Ok((self.profile, self.report))
+    fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
+        self.import
+            .note_if(self.tiers, "which of the compilers made a function (`_[1]`, `_[j]`) is not kept");
+        self.import.finish("folded stacks")
     }
 }
-
-/// The columns of a node: parent, function, call site, what finds its children, and costs.
-const NODE_COLUMNS: usize = 6;
 
 /// A name without the signs that stand for others in it; see `write.rs`.
 fn original(name: &str) -> String {

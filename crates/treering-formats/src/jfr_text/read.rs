@@ -2,11 +2,9 @@
 
 use treering_profile::{FunctionKind, Metric, MetricId, Profile, Unit};
 
-use crate::ReadReport;
 use crate::budget::Budget;
-use crate::jfr_text::ReadError;
-use crate::label::text_of;
-use crate::stacks::{StackError, Stacks};
+use crate::import::Import;
+use crate::{Problem, ReadError, ReadReport};
 
 /// The event whose samples are counted as `samples`.
 const EXECUTION: &str = "jdk.ExecutionSample";
@@ -28,21 +26,23 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
     let kinds = Vec::new();
-    let mut reader = Reader { stacks: Stacks::new(budget), kinds, event: None, in_trace: false, without: 0 };
+    let mut reader = Reader { import: Import::new(budget), kinds, event: None, in_trace: false, without: 0 };
     for line in bytes.split(|&byte| byte == b'\n') {
-        reader.line(text_of(line).trim_end())?;
+        let line = reader.import.text(line);
+        reader.line(line.trim_end())?;
     }
-    let mut report = ReadReport { unfinished: reader.event.is_some(), ..ReadReport::default() };
-    if reader.without > 0 {
-        report.notes.push(format!("events without a stack trace are not read: {}", reader.without));
+    let Reader { mut import, event, without, .. } = reader;
+    if import.profile.threads.is_empty() {
+        return Err(Problem::Empty("events with a stack trace").into());
     }
-    let cut = reader.stacks.profile.metadata.losses.truncated_stacks;
-    if cut > 0 {
-        report
-            .notes
-            .push(format!("stack traces are cut: {cut}; jfr print --stack-depth 512 prints all frames"));
-    }
-    Ok((reader.stacks.finish("Java Flight Recorder")?, report))
+    import.report.unfinished = event.is_some();
+    import.note_count("events without a stack trace are not read", without);
+    let cut = import.profile.metadata.losses.truncated_stacks;
+    import.note_if(
+        cut > 0,
+        &format!("stack traces are cut: {cut}; jfr print --stack-depth 512 prints all frames"),
+    );
+    import.finish("Java Flight Recorder")
 }
 
 /// The event that is being read.
@@ -57,7 +57,7 @@ struct Event {
 }
 
 struct Reader {
-    stacks: Stacks,
+    import: Import,
     kinds: Vec<(String, MetricId)>,
     event: Option<Event>,
     in_trace: bool,
@@ -65,7 +65,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, line: &str) -> Result<(), StackError> {
+    fn line(&mut self, line: &str) -> Result<(), ReadError> {
         let Some(event) = &mut self.event else {
             self.event = line
                 .strip_suffix(" {")
@@ -93,7 +93,7 @@ impl Reader {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), StackError> {
+    fn end(&mut self) -> Result<(), ReadError> {
         let Some(event) = self.event.take() else { return Ok(()) };
         if !event.has_trace {
             self.without += 1;
@@ -101,29 +101,30 @@ impl Reader {
         }
         let metric = self.metric(&event.kind)?;
         let (name, tid) = thread(&event.thread);
-        let thread = self.stacks.thread(0, tid, name);
-        self.stacks.begin();
+        let thread = self.import.thread(0, tid, name);
+        self.import.begin();
         for (name, line) in event.frames.iter().rev() {
             // The file is not printed; that of the class is as good, so that lines of two classes stay apart.
             let class =
                 name.split('(').next().and_then(|name| name.rsplit_once('.')).map_or("", |(class, _)| class);
-            self.stacks.frame(name, class, *line, FunctionKind::Jit);
+            self.import.frame(name, class, *line, FunctionKind::Jit);
         }
-        let losses = &mut self.stacks.profile.metadata.losses;
+        let losses = &mut self.import.profile.metadata.losses;
         losses.samples += 1;
         losses.truncated_stacks += u64::from(event.is_cut);
-        self.stacks.add(thread, &[(metric, 1)])
+        self.import.add(thread, &[(metric, 1)])?;
+        Ok(())
     }
 
-    fn metric(&mut self, kind: &str) -> Result<MetricId, StackError> {
+    fn metric(&mut self, kind: &str) -> Result<MetricId, ReadError> {
         if let Some((_, metric)) = self.kinds.iter().find(|(known, _)| known == kind) {
             return Ok(*metric);
         }
         if self.kinds.len() == MOST_KINDS {
-            return Err(StackError::TooLarge);
+            return Err(Problem::TooLarge.into());
         }
         let name = if kind == EXECUTION { "samples" } else { kind };
-        let metric = self.stacks.profile.add_metric(Metric::exact(name, Unit::Count));
+        let metric = self.import.profile.add_metric(Metric::exact(name, Unit::Count));
         self.kinds.push((kind.to_owned(), metric));
         Ok(metric)
     }

@@ -1,11 +1,11 @@
 //! JSON as Octave's `jsonencode` writes it.
 
 use super::value::{NUMBERS, Value};
-use super::{Problem, ReadError};
 use crate::budget::NestingLimits;
+use crate::{Problem, ReadError};
 
 /// Reads one value.
-pub(super) fn parse(bytes: &[u8], limits: NestingLimits) -> Result<Value, ReadError> {
+pub(super) fn parse(bytes: &[u8], limits: &mut NestingLimits) -> Result<Value, ReadError> {
     let mut parser = Parser { bytes, at: 0, limits };
     let value = parser.value()?;
     parser.space();
@@ -18,13 +18,13 @@ pub(super) fn parse(bytes: &[u8], limits: NestingLimits) -> Result<Value, ReadEr
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
-    limits: NestingLimits,
+    limits: &'a mut NestingLimits,
 }
 
 impl Parser<'_> {
     fn error(&self, problem: Problem) -> ReadError {
-        let problem = if self.at >= self.bytes.len() { Problem::Cut } else { problem };
-        ReadError::new(self.at, problem)
+        let problem = if self.at >= self.bytes.len() { Problem::CutShort } else { problem };
+        ReadError::at_byte(self.at, problem)
     }
 
     fn space(&mut self) {
@@ -48,7 +48,7 @@ impl Parser<'_> {
     }
 
     fn value(&mut self) -> Result<Value, ReadError> {
-        self.limits.enter(NUMBERS).map_err(|limit| ReadError::new(self.at, limit.into()))?;
+        self.limits.enter(NUMBERS).map_err(|limit| ReadError::at_byte(self.at, limit))?;
         let value = match self.next() {
             Some(b'{') => self.object()?,
             Some(b'[') => self.list()?,
@@ -120,11 +120,11 @@ impl Parser<'_> {
         });
         let Some(inner) = inner else {
             self.at = self.bytes.len();
-            return Err(self.error(Problem::Cut));
+            return Err(self.error(Problem::CutShort));
         };
         let quoted = &self.bytes[start..start + inner + 2];
         let text = serde_json::from_str(&String::from_utf8_lossy(quoted));
-        let text = text.map_err(|_| ReadError::new(start, Problem::Expected("a text in quotes")))?;
+        let text = text.map_err(|_| ReadError::at_byte(start, Problem::Expected("a text in quotes")))?;
         self.at = start + inner + 2;
         Ok(text)
     }

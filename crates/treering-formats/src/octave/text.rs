@@ -1,12 +1,13 @@
 //! Octave's own text, as `save -text` writes it.
 
+use super::shape;
 use super::value::{NUMBERS, Value};
-use super::{Problem, ReadError};
 use crate::budget::NestingLimits;
 use crate::label::text_of;
+use crate::{Problem, ReadError};
 
 /// Reads the first variable of a file.
-pub(super) fn parse(bytes: &[u8], limits: NestingLimits) -> Result<Value, ReadError> {
+pub(super) fn parse(bytes: &[u8], limits: &mut NestingLimits) -> Result<Value, ReadError> {
     let mut parser = Parser { bytes, at: 0, limits };
     parser.line()?;
     parser.named().map(|(_, value)| value)
@@ -15,13 +16,13 @@ pub(super) fn parse(bytes: &[u8], limits: NestingLimits) -> Result<Value, ReadEr
 struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
-    limits: NestingLimits,
+    limits: &'a mut NestingLimits,
 }
 
 impl<'a> Parser<'a> {
     fn expected(&self, what: &'static str) -> ReadError {
-        let problem = if self.at >= self.bytes.len() { Problem::Cut } else { Problem::Expected(what) };
-        ReadError::new(self.at, problem)
+        let problem = if self.at >= self.bytes.len() { Problem::CutShort } else { Problem::Expected(what) };
+        ReadError::at_byte(self.at, problem)
     }
 
     /// The next line; the file must have one, with its end.
@@ -30,7 +31,7 @@ impl<'a> Parser<'a> {
         let end = rest
             .iter()
             .position(|&byte| byte == b'\n')
-            .ok_or(ReadError::new(self.bytes.len(), Problem::Cut))?;
+            .ok_or(ReadError::at_byte(self.bytes.len(), Problem::CutShort))?;
         self.at += end + 1;
         Ok(rest[..end].trim_ascii_end())
     }
@@ -61,26 +62,31 @@ impl<'a> Parser<'a> {
         let start = self.at;
         let line = text_of(self.line()?);
         let numbers: Option<Vec<f64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
-        numbers.ok_or(ReadError::new(start, Problem::Expected("a number")))
+        numbers.ok_or(ReadError::at_byte(start, Problem::Expected("a number")))
     }
 
     /// A name and its value.
     fn named(&mut self) -> Result<(String, Value), ReadError> {
         let name = text_of(self.header("name")?).into_owned();
-        self.limits.enter(NUMBERS).map_err(|limit| ReadError::new(self.at, limit.into()))?;
+        self.limits.enter(NUMBERS).map_err(|limit| ReadError::at_byte(self.at, limit))?;
         let kind = text_of(self.header("type")?).into_owned();
         let value = match kind.as_str() {
             "scalar" | "bool" => {
                 let start = self.at;
                 let number = self.numbers()?.first().copied();
-                Value::Number(number.ok_or(ReadError::new(start, Problem::Expected("a number")))?)
+                Value::Number(number.ok_or(ReadError::at_byte(start, Problem::Expected("a number")))?)
             }
             "string" | "sq_string" => self.text()?,
             "matrix" | "bool matrix" => self.matrix()?,
             "cell" => self.cell()?,
             "scalar struct" => self.structs(true)?,
             "struct" => self.structs(false)?,
-            other => return Err(ReadError::new(self.at, Problem::UnknownType(other.to_owned()))),
+            other => {
+                return Err(ReadError::at_byte(
+                    self.at,
+                    format!("the type {other:?} is in no profile of Octave"),
+                ));
+            }
         };
         self.limits.leave();
         Ok((name, value))
@@ -93,7 +99,7 @@ impl<'a> Parser<'a> {
         }
         let length = self.count("length")?;
         let end = self.at.checked_add(length).filter(|&end| end < self.bytes.len());
-        let end = end.ok_or(ReadError::new(self.bytes.len(), Problem::Cut))?;
+        let end = end.ok_or(ReadError::at_byte(self.bytes.len(), Problem::CutShort))?;
         let text = text_of(&self.bytes[self.at..end]).into_owned();
         self.at = end;
         Ok(Value::Text(text))
@@ -131,7 +137,7 @@ impl<'a> Parser<'a> {
         }
         let is_full = |(_, value): &(String, Value)| value.elements().len() as f64 == elements;
         if !columns.iter().all(is_full) {
-            return Err(ReadError::new(self.at, Problem::Shape("a struct array lacks values of a field")));
+            return Err(ReadError::at_byte(self.at, shape("a struct array lacks values of a field")));
         }
         let mut rows: Vec<Vec<(String, Value)>> = Vec::new();
         for (name, values) in columns {

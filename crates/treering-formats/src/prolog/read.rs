@@ -1,14 +1,15 @@
 //! Reads profiles of SWI-Prolog.
 
 use treering_profile::{
-    Arc, Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Ports, Profile, RecursionRule,
-    ThreadId, Unit, pluralize,
+    Arc, Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Ports, Profile, RecursionRule, Unit,
+    pluralize,
 };
 
-use crate::ReadReport;
 use crate::budget::Budget;
-use crate::label::{NOT_UTF8, text_of};
-use crate::prolog::{MAGIC, Problem, ReadError};
+use crate::import::Import;
+use crate::label::text_of;
+use crate::prolog::MAGIC;
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a profile of SWI-Prolog as one thread.
 ///
@@ -27,24 +28,24 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
     let (mut line, mut offset) = (0, 0);
     for text in bytes.split(|&byte| byte == b'\n') {
         line += 1;
-        let error = |problem| ReadError { line, offset, problem };
-        reader.not_utf8 |= std::str::from_utf8(text).is_err();
+        let error = |problem| ReadError::at_line(line, offset, problem);
         if line == 1 {
             first_line(text).map_err(error)?;
         } else if !text.is_empty() && !reader.has_ended {
-            reader.line(&text_of(text)).map_err(error)?;
+            let text = reader.import.text(text);
+            reader.line(&text).map_err(error)?;
         }
         offset += text.len() as u64 + 1;
     }
-    reader.finish().map_err(|problem| ReadError { line, offset: bytes.len() as u64, problem })
+    reader.finish()
 }
 
 fn first_line(text: &[u8]) -> Result<(), Problem> {
-    let version = text.strip_prefix(MAGIC).ok_or(Problem::NotProlog)?;
+    let version = text.strip_prefix(MAGIC).ok_or("it does not say that this is a profile of SWI-Prolog")?;
     if version.trim_ascii_end() == b"1" {
         Ok(())
     } else {
-        Err(Problem::Version(text_of(version).into_owned()))
+        Err(Problem::unsupported(format!("it is of version `{}`; version 1 is known", text_of(version))))
     }
 }
 
@@ -57,10 +58,8 @@ enum CostUnit {
 }
 
 struct Reader {
-    profile: Profile,
-    report: ReadReport,
-    budget: Budget,
-    thread: ThreadId,
+    import: Import,
+    root: NodeId,
     unit: CostUnit,
     is_wall: bool,
     is_flat: bool,
@@ -78,35 +77,33 @@ struct Reader {
     /// What the file says that it has of nodes.
     stated: u64,
     has_ended: bool,
-    not_utf8: bool,
 }
 
-/// The columns of a node: parent, function, call site, calls, what finds its children, and costs.
-const NODE_COLUMNS: usize = 10;
+/// The columns that a line may take: those of a node with costs and ports, or of an arc.
+const LINE_COLUMNS: usize = 10;
 
 /// The columns of a line behind its first word.
 struct Columns<'a>(std::str::Split<'a, char>);
 
 impl<'a> Columns<'a> {
     fn word(&mut self, what: &'static str) -> Result<&'a str, Problem> {
-        self.0.next().ok_or(Problem::Missing(what))
+        self.0.next().ok_or_else(|| format!("there is no column of {what}").into())
     }
 
     fn number(&mut self, what: &'static str) -> Result<u64, Problem> {
         let word = self.word(what)?;
-        word.trim().parse().map_err(|_| Problem::BadNumber(what, word.to_owned()))
+        word.trim().parse().map_err(|_| bad_number(what, word))
     }
 }
 
 impl Reader {
     fn new(budget: Budget) -> Self {
-        let mut profile = Profile::new(RecursionRule::SwiClassic);
-        let thread = profile.add_single_thread("main");
+        let mut import = Import::with_rule(RecursionRule::SwiClassic, budget);
+        let process = import.process(0, "main");
+        let thread = import.profile.add_thread(process, 0, "main");
         Self {
-            profile,
-            report: ReadReport::default(),
-            budget,
-            thread,
+            root: import.profile.threads[thread.index()].root,
+            import,
             unit: CostUnit::Ticks,
             is_wall: false,
             is_flat: false,
@@ -122,7 +119,6 @@ impl Reader {
             costs: Vec::new(),
             stated: 0,
             has_ended: false,
-            not_utf8: false,
         }
     }
 
@@ -136,14 +132,14 @@ impl Reader {
                 self.is_wall = match columns.word("clock")? {
                     "cpu" => false,
                     "wall" => true,
-                    other => return Err(Problem::BadWord("clock", other.to_owned())),
+                    other => return Err(bad_word("clock", other)),
                 }
             }
             "unit" => {
                 self.unit = match columns.word("unit")? {
                     "ticks" => CostUnit::Ticks,
                     "ns" => CostUnit::Nanoseconds,
-                    other => return Err(Problem::BadWord("unit", other.to_owned())),
+                    other => return Err(bad_word("unit", other)),
                 }
             }
             "rule" => self.rule(columns.word("rule")?)?,
@@ -154,7 +150,7 @@ impl Reader {
             "accounting" => self.accounting = columns.number("ticks of the profiler")?,
             "note" => {
                 let note = columns.word("note")?.to_owned();
-                self.profile.metadata.note(note);
+                self.import.profile.metadata.note(note);
             }
             "predicate" => self.predicate(columns)?,
             "node" => self.node(columns)?,
@@ -163,19 +159,19 @@ impl Reader {
                 self.stated = columns.number("number of nodes")?;
                 self.has_ended = true;
             }
-            other => return Err(Problem::Unknown(other.to_owned())),
+            other => return Err(format!("the line starts with `{other}`, which is not known").into()),
         }
         Ok(())
     }
 
     fn rule(&mut self, word: &str) -> Result<(), Problem> {
         self.is_flat = word == "flat";
-        self.profile.recursion = match word {
+        self.import.profile.recursion = match word {
             "swi-classic" => RecursionRule::SwiClassic,
             "direct" => RecursionRule::Direct,
             // Arcs and a node for each predicate.
             "full" | "flat" => RecursionRule::Full,
-            other => return Err(Problem::BadWord("rule", other.to_owned())),
+            other => return Err(bad_word("rule", other)),
         };
         Ok(())
     }
@@ -186,74 +182,70 @@ impl Reader {
             "system" => FunctionKind::Builtin,
             "foreign" => FunctionKind::Extension,
             "goal" => FunctionKind::Task,
-            other => return Err(Problem::BadWord("kind", other.to_owned())),
+            other => return Err(bad_word("kind", other)),
         };
         let line = u32::try_from(columns.number("line")?).unwrap_or(0);
-        let name = self.profile.strings.intern(columns.word("name")?);
-        let file = self.profile.strings.intern(columns.word("file")?);
+        let name = self.import.profile.strings.intern(columns.word("name")?);
+        let file = self.import.profile.strings.intern(columns.word("file")?);
         let function = Function { file, line, kind, ..Function::named(name) };
-        self.predicates.push(self.profile.functions.intern(function));
+        self.predicates.push(self.import.profile.functions.intern(function));
         Ok(())
     }
 
     fn known(&self, number: u64) -> Result<FunctionId, Problem> {
         let at = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-        at.and_then(|at| self.predicates.get(at)).copied().ok_or(Problem::BadReference("predicate", number))
+        at.and_then(|at| self.predicates.get(at)).copied().ok_or_else(|| bad_reference("predicate", number))
     }
 
     /// Parent, predicate, calls, recursive ones among them, cost; exits, redos, fails, exceptions and
     /// cuts where they are known.
     fn node(&mut self, mut columns: Columns<'_>) -> Result<(), Problem> {
-        self.budget.numbers(1, NODE_COLUMNS).map_err(|_| Problem::TooLarge)?;
+        self.import.budget.numbers(1, LINE_COLUMNS)?;
         let parent = match columns.number("parent")? {
-            0 => self.profile.threads[self.thread.index()].root,
+            0 => self.root,
             number => {
                 let node = usize::try_from(number - 1).ok().and_then(|at| self.nodes.get(at));
-                *node.ok_or(Problem::BadReference("node", number))?
+                *node.ok_or_else(|| bad_reference("node", number))?
             }
         };
         let number = columns.number("predicate")?;
         let function = self.known(number)?;
-        let node = self.profile.tree.child(parent, function, None);
+        let node = self.import.profile.tree.child(parent, function, None);
         let (calls, recursive) = (columns.number("calls")?, columns.number("recursive calls")?);
-        self.profile.tree.add_calls(node, calls, recursive.min(calls));
+        self.import.profile.tree.add_calls(node, calls, recursive.min(calls));
         self.costs.push(columns.number("cost")?);
         self.nodes.push(node);
         let mut counts = [0; 5];
         for (count, what) in counts.iter_mut().zip(Ports::NAMES) {
             let Some(word) = columns.0.next() else { return Ok(()) };
-            *count = word.parse().map_err(|_| Problem::BadNumber(what, word.to_owned()))?;
+            *count = word.parse().map_err(|_| bad_number(what, word))?;
         }
-        self.profile.ports.row(node).add(&Ports::from_counts(counts));
+        self.import.profile.ports.row(node).add(&Ports::from_counts(counts));
         Ok(())
     }
 
     fn arc(&mut self, mut columns: Columns<'_>) -> Result<(), Problem> {
-        self.budget.numbers(1, NODE_COLUMNS).map_err(|_| Problem::TooLarge)?;
+        self.import.budget.numbers(1, LINE_COLUMNS)?;
         let (caller, callee) = (columns.number("caller")?, columns.number("callee")?);
         let (caller, callee) = (self.known(caller)?, self.known(callee)?);
         let calls = columns.number("calls")?;
-        self.profile.add_arc(Arc { caller, callee, call_site: None, calls, total_costs: Vec::new() });
+        self.import.profile.add_arc(Arc { caller, callee, call_site: None, calls, total_costs: Vec::new() });
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(Profile, ReadReport), Problem> {
-        self.report.unfinished = !self.has_ended || self.stated != self.nodes.len() as u64;
-        self.profile.metadata.unfinished = self.report.unfinished;
-        if self.not_utf8 {
-            self.report.notes.push(NOT_UTF8.to_owned());
-        }
+    fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
+        self.import.report.unfinished = !self.has_ended || self.stated != self.nodes.len() as u64;
+        self.import.profile.metadata.unfinished = self.import.report.unfinished;
         self.add_metadata();
         match self.unit {
             CostUnit::Nanoseconds => self.add_exact()?,
             CostUnit::Ticks => self.add_ticks()?,
         }
-        self.profile.validate().map_err(Problem::Invalid)?;
-        Ok((self.profile, self.report))
+        self.import.finish_own()
     }
 
     fn add_metadata(&mut self) {
-        let run = &mut self.profile.runs[0];
+        let run = &mut self.import.profile.runs[0];
         run.command = Some(self.goal.clone()).filter(|goal| !goal.is_empty()).into_iter().collect();
         run.start_unix_ns = self.start_unix_ns;
         if self.is_wall {
@@ -261,7 +253,7 @@ impl Reader {
         } else {
             run.cpu_ns = Some(self.time_ns);
         }
-        let metadata = &mut self.profile.metadata;
+        let metadata = &mut self.import.profile.metadata;
         metadata.collector = match self.unit {
             CostUnit::Ticks => "the profiler of SWI-Prolog",
             CostUnit::Nanoseconds => "treering prolog",
@@ -273,7 +265,7 @@ impl Reader {
 
     /// The time of each node as the file has it.
     fn add_exact(&mut self) -> Result<(), Problem> {
-        let time = self.profile.add_metric(Metric::exact(clock(self.is_wall), Unit::Nanoseconds));
+        let time = self.import.profile.add_metric(Metric::exact(clock(self.is_wall), Unit::Nanoseconds));
         let costs = std::mem::take(&mut self.costs);
         self.charge(time, &costs)
     }
@@ -285,13 +277,13 @@ impl Reader {
         if all == 0 || self.time_ns == 0 || self.samples == 0 {
             return self.add_calls_only();
         }
-        let samples = self.profile.add_metric(Metric::exact("samples", Unit::Count));
+        let samples = self.import.profile.add_metric(Metric::exact("samples", Unit::Count));
         let period = self.time_ns / self.samples;
         let metric = Metric::sampled(clock(self.is_wall), Unit::Nanoseconds, samples, Some(period.max(1)));
-        let time = self.profile.add_metric(metric);
+        let time = self.import.profile.add_metric(metric);
         self.charge(samples, &shared(&costs, all, self.samples))?;
         self.charge(time, &shared(&costs, all, self.time_ns))?;
-        let metadata = &mut self.profile.metadata;
+        let metadata = &mut self.import.profile.metadata;
         metadata.losses.samples = self.samples;
         for note in notes_on_ticks(self.samples, self.ticks, self.accounting) {
             metadata.note(note);
@@ -300,9 +292,9 @@ impl Reader {
     }
 
     fn add_calls_only(&mut self) -> Result<(), Problem> {
-        let calls = self.profile.add_metric(Metric::exact("calls", Unit::Count));
-        let counts: Vec<u64> = self.nodes.iter().map(|&node| self.profile.tree.calls(node)).collect();
-        self.profile.metadata.note(NO_SAMPLES);
+        let calls = self.import.profile.add_metric(Metric::exact("calls", Unit::Count));
+        let counts: Vec<u64> = self.nodes.iter().map(|&node| self.import.profile.tree.calls(node)).collect();
+        self.import.profile.metadata.note(NO_SAMPLES);
         // A node that two lines name has the calls of both.
         let mut charged = std::collections::HashSet::new();
         let counts: Vec<u64> = self
@@ -318,21 +310,33 @@ impl Reader {
         let sum = costs.iter().try_fold(0_u64, |sum, &cost| sum.checked_add(cost));
         sum.ok_or(Problem::TooLarge)?;
         for (&node, &cost) in self.nodes.iter().zip(costs) {
-            self.profile.tree.add_self_cost(metric, node, cost);
+            self.import.profile.tree.add_self_cost(metric, node, cost);
         }
         Ok(())
     }
+}
+
+fn bad_number(column: &str, word: &str) -> Problem {
+    format!("`{word}` for the {column} is not a number from 0 to 2^64 - 1").into()
+}
+
+fn bad_word(column: &str, word: &str) -> Problem {
+    format!("`{word}` for the {column} is not known").into()
+}
+
+fn bad_reference(kind: &str, number: u64) -> Problem {
+    format!("it names {kind} {number}, which did not come before").into()
 }
 
 /// With fewer samples than this, a function that has a tenth of them has from 4 % to 18 % of the time, with 95 %
 /// confidence.
 const FEW: u64 = 100;
 
-/// What to know of a profile without time.
+/// The note on a profile without time.
 pub(crate) const NO_SAMPLES: &str =
     "0 samples: the goal was too short to tell where the time goes; calls are exact";
 
-/// What to know of time that ticks were made of.
+/// The notes on time that ticks were made of.
 pub(crate) fn notes_on_ticks(samples: u64, ticks: u64, accounting: u64) -> Vec<String> {
     let mut notes = vec![format!(
         "{} of {} stand for the time, which is shared out in proportion to them; \

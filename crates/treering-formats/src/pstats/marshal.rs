@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::label::text_of;
-use crate::pstats::ReadError;
+use crate::{Problem, ReadError};
 
 /// A value of Python.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +27,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Value, ReadError> {
     let mut reader = Reader { bytes, at: 0, references: Vec::new(), interned: Vec::new() };
     match reader.value(0)? {
         Some(value) => Ok(value),
-        None => Err(ReadError::UnknownType { offset: 0, code: b'0' }),
+        None => Err(unknown_type(0, b'0')),
     }
 }
 
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
     fn value(&mut self, depth: usize) -> Result<Option<Value>, ReadError> {
         let offset = self.at;
         if depth > DEEPEST {
-            return Err(ReadError::TooDeep { offset });
+            return Err(ReadError::at_byte(offset, Problem::TooDeep));
         }
         let code = self.take(1, offset)?[0];
         let place = (code & REFERRED != 0).then(|| {
@@ -71,7 +71,7 @@ impl<'a> Reader<'a> {
                 let length = self.take(1, offset)?[0];
                 let text = std::str::from_utf8(self.take(length.into(), offset)?).ok();
                 let number = text.and_then(|text| text.parse().ok());
-                Value::Float(number.ok_or(ReadError::Cut { offset })?)
+                Value::Float(number.ok_or_else(|| cut(offset))?)
             }
             b'g' => Value::Float(f64::from_le_bytes(self.array(offset)?)),
             b's' | b'u' | b'a' | b'A' => {
@@ -91,12 +91,12 @@ impl<'a> Reader<'a> {
             b'R' => {
                 let number = self.long(offset)?;
                 let known = self.interned.get(number as usize);
-                known.cloned().ok_or(ReadError::MissingReference { offset, number })?
+                known.cloned().ok_or_else(|| missing(offset, number))?
             }
             b'r' => {
                 let number = self.long(offset)?;
                 let known = self.references.get(number as usize);
-                known.cloned().ok_or(ReadError::MissingReference { offset, number })?
+                known.cloned().ok_or_else(|| missing(offset, number))?
             }
             b'(' | b'[' => {
                 let count = self.long(offset)?;
@@ -107,19 +107,19 @@ impl<'a> Reader<'a> {
                 self.tuple(count.into(), offset, depth)?
             }
             b'{' => self.dictionary(depth)?,
-            code => return Err(ReadError::UnknownType { offset, code }),
+            code => return Err(unknown_type(offset, code)),
         }))
     }
 
     fn take(&mut self, length: usize, offset: usize) -> Result<&'a [u8], ReadError> {
-        let taken = self.bytes[self.at..].get(..length).ok_or(ReadError::Cut { offset })?;
+        let taken = self.bytes[self.at..].get(..length).ok_or_else(|| cut(offset))?;
         self.at += length;
         Ok(taken)
     }
 
     fn array<const N: usize>(&mut self, offset: usize) -> Result<[u8; N], ReadError> {
         let taken = self.take(N, offset)?;
-        taken.try_into().map_err(|_| ReadError::Cut { offset })
+        taken.try_into().map_err(|_| cut(offset))
     }
 
     fn long(&mut self, offset: usize) -> Result<u32, ReadError> {
@@ -146,9 +146,9 @@ impl<'a> Reader<'a> {
     fn tuple(&mut self, count: u32, offset: usize, depth: usize) -> Result<Value, ReadError> {
         // Each has a byte at least.
         if count as usize > self.bytes.len() - self.at {
-            return Err(ReadError::Cut { offset });
+            return Err(cut(offset));
         }
-        let item = |_| self.value(depth + 1)?.ok_or(ReadError::UnknownType { offset, code: b'0' });
+        let item = |_| self.value(depth + 1)?.ok_or_else(|| unknown_type(offset, b'0'));
         Ok(Value::Tuple((0..count).map(item).collect::<Result<_, _>>()?))
     }
 
@@ -156,10 +156,28 @@ impl<'a> Reader<'a> {
         let mut entries = Vec::new();
         while let Some(key) = self.value(depth + 1)? {
             let offset = self.at;
-            let value = self.value(depth + 1)?.ok_or(ReadError::UnknownType { offset, code: b'0' })?;
+            let value = self.value(depth + 1)?.ok_or_else(|| unknown_type(offset, b'0'))?;
             entries.push((key, value));
         }
         Ok(Value::Dictionary(entries.into()))
+    }
+}
+
+fn cut(offset: usize) -> ReadError {
+    ReadError::at_byte(offset, Problem::CutShort)
+}
+
+fn missing(offset: usize, number: u32) -> ReadError {
+    ReadError::at_byte(offset, format!("the value refers to value {number}, which is missing"))
+}
+
+fn unknown_type(offset: usize, code: u8) -> ReadError {
+    match code {
+        b'c' => ReadError::at_byte(
+            offset,
+            "it is a code object, as `python -m profile` writes; cProfile writes none",
+        ),
+        _ => ReadError::at_byte(offset, format!("the value is of the unknown type {code:#04x}")),
     }
 }
 
@@ -195,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_refused() {
-        assert_eq!(read(b"r\x01\0\0\0"), Err(ReadError::MissingReference { offset: 0, number: 1 }));
-        assert_eq!(read(b"c"), Err(ReadError::UnknownType { offset: 0, code: b'c' }));
-        assert_eq!(read(&b")\x01".repeat(50)), Err(ReadError::TooDeep { offset: 34 }));
-        assert_eq!(read(b"(\xff\xff\xff\x7f"), Err(ReadError::Cut { offset: 0 }));
+    fn bytes_that_are_no_value_are_refused() {
+        assert_eq!(read(b"r\x01\0\0\0"), Err(missing(0, 1)));
+        assert_eq!(read(b"c"), Err(unknown_type(0, b'c')));
+        assert_eq!(read(&b")\x01".repeat(50)), Err(ReadError::at_byte(34, Problem::TooDeep)));
+        assert_eq!(read(b"(\xff\xff\xff\x7f"), Err(cut(0)));
     }
 }

@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 
-use treering_profile::{
-    Arc, Function, FunctionId, FunctionKind, Metric, MetricId, Profile, RecursionRule, ThreadId, Unit,
-};
+use treering_profile::{Arc, Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Profile, Unit};
 
-use crate::ReadReport;
 use crate::budget::Budget;
+use crate::import::Import;
 use crate::json::nanoseconds;
-use crate::pstats::ReadError;
 use crate::pstats::marshal::{self, Value};
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a dump of pstats.
 ///
@@ -26,10 +24,10 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
     let Value::Dictionary(entries) = marshal::read(bytes)? else {
-        return Err(ReadError::Shape { expected: "a dictionary", entry: 0 });
+        return Err(Problem::Expected("a dictionary").into());
     };
     if entries.is_empty() {
-        return Err(ReadError::Empty);
+        return Err(Problem::Empty("functions").into());
     }
     let mut reader = Reader::new(budget);
     for (entry, (key, value)) in entries.iter().enumerate() {
@@ -46,9 +44,8 @@ struct Numbers {
 }
 
 struct Reader {
-    profile: Profile,
-    budget: Budget,
-    thread: ThreadId,
+    import: Import,
+    root: NodeId,
     time: MetricId,
     arcs: HashMap<(FunctionId, FunctionId), usize>,
     /// Whether callers have calls only, as those of the module `profile` do.
@@ -61,23 +58,14 @@ struct Reader {
 
 impl Reader {
     fn new(budget: Budget) -> Self {
-        let mut profile = Profile::new(RecursionRule::Full);
-        let time = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
-        let thread = profile.add_single_thread("");
-        Self {
-            profile,
-            budget,
-            thread,
-            time,
-            arcs: HashMap::new(),
-            without_times: false,
-            negative: 0,
-            uncounted: 0,
-        }
+        let mut import = Import::new(budget);
+        let time = import.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+        let root = import.single_root();
+        Self { import, root, time, arcs: HashMap::new(), without_times: false, negative: 0, uncounted: 0 }
     }
 
     fn function(&mut self, entry: usize, key: &Value, value: &Value) -> Result<(), ReadError> {
-        let shape = |expected| ReadError::Shape { expected, entry };
+        let shape = |expected| ReadError::at(format_args!("entry {entry}"), Problem::Expected(expected));
         let callee = self.id(key).ok_or_else(|| shape("a function: file, line, name"))?;
         let numbers = || shape("five values: calls, times and callers");
         let Value::Tuple(values) = value else { return Err(numbers()) };
@@ -85,7 +73,7 @@ impl Reader {
         let whole = self.numbers([calls, own, total]).ok_or_else(numbers)?;
         self.pay()?;
         let node = self.node(callee);
-        self.profile.tree.add_self_cost(self.time, node, whole.own_ns);
+        self.import.profile.tree.add_self_cost(self.time, node, whole.own_ns);
         let (mut calls, mut total_ns) = (0_u64, 0_u64);
         for (key, value) in callers.iter() {
             let caller = self.id(key).ok_or_else(|| shape("a function: file, line, name"))?;
@@ -147,29 +135,28 @@ impl Reader {
         let Value::Tuple(parts) = key else { return None };
         let [Value::Text(file), Value::Integer(line), Value::Text(name)] = &parts[..] else { return None };
         let is_builtin = matches!(&**file, "~" | "");
-        let strings = &mut self.profile.strings;
+        let file = self.import.string(if is_builtin { "" } else { file });
         let function = Function {
-            file: if is_builtin { treering_profile::StringId::new(0) } else { strings.intern(file) },
+            file,
             line: u32::try_from(*line).unwrap_or(0),
             kind: if is_builtin { FunctionKind::Builtin } else { FunctionKind::Interpreted },
-            ..Function::named(strings.intern(name))
+            ..Function::named(self.import.profile.strings.intern(name))
         };
-        Some(self.profile.functions.intern(function))
+        Some(self.import.profile.functions.intern(function))
     }
 
-    fn node(&mut self, function: FunctionId) -> treering_profile::NodeId {
-        let root = self.profile.threads[self.thread.index()].root;
-        self.profile.tree.child(root, function, None)
+    fn node(&mut self, function: FunctionId) -> NodeId {
+        self.import.profile.tree.child(self.root, function, None)
     }
 
     /// Before another node and arc: entries may share their parts, so that a small file tells of many.
     fn pay(&mut self) -> Result<(), ReadError> {
         const NODE_AND_ARC: usize = 20;
-        self.budget.numbers(1, NODE_AND_ARC).map_err(|_| ReadError::TooLarge)
+        Ok(self.import.budget.numbers(1, NODE_AND_ARC)?)
     }
 
     fn arc(&mut self, caller: FunctionId, callee: FunctionId, part: &Numbers, timed: bool) {
-        let arcs = &mut self.profile.arcs;
+        let arcs = &mut self.import.profile.arcs;
         let at = *self.arcs.entry((caller, callee)).or_insert_with(|| {
             arcs.push(Arc { caller, callee, call_site: None, calls: 0, total_costs: Vec::new() });
             arcs.len() - 1
@@ -187,24 +174,16 @@ impl Reader {
     }
 
     fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
-        let mut report = ReadReport::default();
         if self.without_times {
             // Half of the arcs with times would pass for all of them.
-            self.profile.arcs.iter_mut().for_each(|arc| arc.total_costs.clear());
-            report.notes.push(
+            self.import.profile.arcs.iter_mut().for_each(|arc| arc.total_costs.clear());
+            self.import.note(
                 "callers have calls and no times, as the module profile writes them: total times are estimated \
-                 from calls; cProfile measures them"
-                    .to_owned(),
+                 from calls; cProfile measures them",
             );
         }
-        if self.uncounted > 0 {
-            report.notes.push(format!("calls were not counted where they are below 0: {}", self.uncounted));
-        }
-        if self.negative > 0 {
-            report.notes.push(format!("times below 0 are taken as 0: {}", self.negative));
-        }
-        self.profile.metadata.set_foreign("cProfile");
-        self.profile.validate().map_err(ReadError::Invalid)?;
-        Ok((self.profile, report))
+        self.import.note_count("calls were not counted where they are below 0", self.uncounted);
+        self.import.note_count("times below 0 are taken as 0", self.negative);
+        self.import.finish("cProfile")
     }
 }

@@ -1,14 +1,13 @@
 //! Reads JSON of pyinstrument.
 
 use serde_json::{Map, Value};
-use treering_profile::{Function, FunctionKind, Metric, NodeId, Profile, StringId, Unit};
+use treering_profile::{Function, FunctionId, FunctionKind, Metric, NodeId, Profile, Unit};
 
-use crate::ReadReport;
 use crate::budget::Budget;
+use crate::import::Import;
 use crate::json::nanoseconds;
 use crate::json_tree::objects;
-use crate::pyinstrument::ReadError;
-use crate::stacks::{StackError, Stacks};
+use crate::{Problem, ReadError, ReadReport};
 
 /// How pyinstrument names the own time of a function, in place of a callee.
 const OWN: &str = "[self]";
@@ -27,11 +26,10 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
     let objects = objects(bytes, &["root_frame", "children"], &mut budget)?;
-    let mut stacks = Stacks::new(budget);
-    let time = stacks.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
-    let thread = stacks.thread(0, 0, "");
-    let root = stacks.profile.threads[thread.index()].root;
-    session(&objects[0].fields, &mut stacks.profile);
+    let mut import = Import::new(budget);
+    let time = import.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+    let root = import.single_root();
+    session(&objects[0].fields, &mut import.profile);
     let mut own: Vec<f64> = objects.iter().map(|object| seconds(&object.fields)).collect();
     for object in objects.iter().skip(1).filter(|object| !is_own(&object.fields)) {
         // The whole of a function is no part of what calls it.
@@ -45,21 +43,21 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
         let node = match at == 0 || is_own(&object.fields) {
             true => above,
             false => {
-                let function = function(&object.fields, &mut stacks.profile);
-                stacks.profile.tree.child(above, function, None)
+                let function = function(&object.fields, &mut import);
+                import.child(above, function)?
             }
         };
         nodes.push(node);
         if at > 0 && !is_own(&object.fields) {
             // Times are rounded to microseconds, each by itself.
-            let ns = nanoseconds(own[at].max(0.0), 1e9).ok_or(StackError::TooLarge)?;
-            stacks.profile.tree.add_self_cost(time, node, ns);
+            let ns = nanoseconds(own[at].max(0.0), 1e9).ok_or(Problem::TooLarge)?;
+            import.profile.tree.add_self_cost(time, node, ns);
         }
     }
     if objects.len() < 2 {
-        return Err(StackError::Empty.into());
+        return Err(Problem::Empty("functions").into());
     }
-    Ok((stacks.finish("pyinstrument")?, ReadReport::default()))
+    import.finish("pyinstrument")
 }
 
 /// The facts that the file states of the whole.
@@ -86,15 +84,15 @@ fn is_own(fields: &Map<String, Value>) -> bool {
     text(fields, "function") == OWN
 }
 
-fn function(fields: &Map<String, Value>, profile: &mut Profile) -> treering_profile::FunctionId {
-    let name = profile.strings.intern(text(fields, "function"));
+fn function(fields: &Map<String, Value>, import: &mut Import) -> FunctionId {
+    let name = import.profile.strings.intern(text(fields, "function"));
     let path = match text(fields, "file_path") {
         "" => text(fields, "file_path_short"),
         path => path,
     };
-    let file = if path.is_empty() { StringId::new(0) } else { profile.strings.intern(path) };
+    let file = import.string(path);
     let line =
         fields.get("line_no").and_then(Value::as_u64).and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
     let kind = if path.is_empty() { FunctionKind::Builtin } else { FunctionKind::Interpreted };
-    profile.functions.intern(Function { file, line, kind, ..Function::named(name) })
+    import.profile.functions.intern(Function { file, line, kind, ..Function::named(name) })
 }

@@ -3,17 +3,18 @@
 use std::collections::HashMap;
 
 use treering_profile::{
-    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metadata, Metric, MetricId, Module, ModuleId,
-    Process, ProcessId, Profile, RecursionRule, Run, RunId, StringId, ThreadId, Unit,
+    Function, FunctionId, FunctionKind, Line, LineId, Metric, MetricId, Process, ProcessId, Profile,
+    RecursionRule, ThreadId, Unit,
 };
 
-use crate::ReadReport;
 use crate::budget::Budget;
+use crate::import::Import;
 use crate::json::{self, nanoseconds};
-use crate::label::{ROOT, module_kind};
+use crate::label::ROOT;
 use crate::open_calls::OpenCalls;
+use crate::speedscope::EXPORTER;
 use crate::speedscope::file::{self, EventKind, File, OurProfile};
-use crate::speedscope::{EXPORTER, ReadError};
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a file of Speedscope.
 ///
@@ -30,9 +31,9 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
-    let file: File = json::parse(bytes).map_err(ReadError::Json)?;
+    let file: File = json::parse(bytes)?;
     if file.profiles.is_empty() {
-        return Err(ReadError::Empty);
+        return Err(Problem::Empty("profiles").into());
     }
     let mut reader = Reader::new(&file, budget);
     for (at, profile) in file.profiles.iter().enumerate() {
@@ -51,10 +52,7 @@ struct Place {
 
 struct Reader<'a> {
     file: &'a File,
-    profile: Profile,
-    report: ReadReport,
-    budget: Budget,
-    run: RunId,
+    import: Import,
     process: ProcessId,
     places: Vec<Place>,
     /// The metrics, by unit and decimals.
@@ -63,34 +61,28 @@ struct Reader<'a> {
     of_profiles: Vec<MetricId>,
     our_metrics: Vec<MetricId>,
     our_threads: Vec<ThreadId>,
-    stack: Vec<Frame>,
     rounded: bool,
 }
 
 impl<'a> Reader<'a> {
     fn new(file: &'a File, budget: Budget) -> Self {
         let ours = file.treering.as_ref().filter(|ours| ours.metrics.len() <= MOST_METRICS);
-        let mut profile = Profile::new(ours.map_or(RecursionRule::Full, |ours| ours.recursion));
-        let run = profile.add_run(Run::default());
+        let rule = ours.map_or(RecursionRule::Full, |ours| ours.recursion);
         let name = file.name.clone().unwrap_or_default();
         let mut reader = Self {
             file,
-            run,
+            import: Import::with_rule(rule, budget),
             process: ProcessId::new(0),
-            profile,
-            report: ReadReport::default(),
-            budget,
             places: Vec::new(),
             metrics: HashMap::new(),
             of_profiles: Vec::new(),
             our_metrics: Vec::new(),
             our_threads: Vec::new(),
-            stack: Vec::new(),
             rounded: false,
         };
         match ours {
             Some(ours) => reader.ours(ours),
-            None => reader.process = reader.profile.add_process(Process { run, pid: 0, name }),
+            None => reader.process = reader.import.process(0, &name),
         }
         reader.places();
         reader
@@ -98,13 +90,13 @@ impl<'a> Reader<'a> {
 
     fn ours(&mut self, ours: &file::Ours) {
         self.our_metrics =
-            ours.metrics.iter().map(|metric| self.profile.add_metric(metric.clone())).collect();
+            ours.metrics.iter().map(|metric| self.import.profile.add_metric(metric.clone())).collect();
         let mut known = HashMap::new();
         for (pid, process, tid, thread) in &ours.threads {
-            let run = self.run;
-            let add = || self.profile.add_process(Process { run, pid: *pid, name: process.clone() });
+            let run = self.import.run;
+            let add = || self.import.profile.add_process(Process { run, pid: *pid, name: process.clone() });
             let process = *known.entry((*pid, process)).or_insert_with(add);
-            self.our_threads.push(self.profile.add_thread(process, *tid, thread.clone()));
+            self.our_threads.push(self.import.profile.add_thread(process, *tid, thread.clone()));
         }
     }
 
@@ -112,14 +104,13 @@ impl<'a> Reader<'a> {
         let is_ours = self.file.treering.is_some();
         let lines_ran = !is_ours && self.has_running_lines();
         for frame in &self.file.shared.frames {
-            let strings = &mut self.profile.strings;
-            let file = frame.file.as_deref().map_or(StringId::new(0), |file| strings.intern(file));
+            let file = self.import.string(frame.file.as_deref().unwrap_or_default());
             let number = frame.line.filter(|line| *line >= 1.0 && *line < f64::from(u32::MAX));
             let number = number.map_or(0, |line| line as u32);
-            let module = frame.module.as_deref().map(|path| self.module(path));
+            let module = frame.module.as_deref().map(|path| self.import.module(path));
             let kind =
                 frame.kind.and_then(FunctionKind::from_number).filter(|kind| *kind != FunctionKind::Root);
-            let name = self.profile.strings.intern(&frame.name);
+            let name = self.import.profile.strings.intern(&frame.name);
             let function = Function {
                 file,
                 line: if lines_ran { 0 } else { number },
@@ -127,18 +118,13 @@ impl<'a> Reader<'a> {
                 kind: kind.unwrap_or_default(),
                 ..Function::named(name)
             };
-            let line =
-                (lines_ran && number > 0).then(|| self.profile.lines.intern(Line { file, line: number }));
+            let line = (lines_ran && number > 0)
+                .then(|| self.import.profile.lines.intern(Line { file, line: number }));
             let is_root = is_ours && frame.name == ROOT;
-            let function = if is_root { Profile::ROOT } else { self.profile.functions.intern(function) };
+            let function =
+                if is_root { Profile::ROOT } else { self.import.profile.functions.intern(function) };
             self.places.push(Place { function, line, is_root });
         }
-    }
-
-    fn module(&mut self, path: &str) -> ModuleId {
-        let kind = module_kind(path);
-        let path = self.profile.strings.intern(path);
-        self.profile.modules.intern(Module { path, build_id: Box::default(), kind })
     }
 
     /// Whether there are frames that differ in nothing but their lines.
@@ -155,14 +141,15 @@ impl<'a> Reader<'a> {
             file::Profile::Sampled { name, unit, samples, weights, treering } => {
                 if samples.len() != weights.len() {
                     let (samples, weights) = (samples.len(), weights.len());
-                    return Err(ReadError::WeightCount { profile: at, samples, weights });
+                    let text = format!("it has {weights} weights for {samples} samples");
+                    return Err(ReadError::at(format_args!("profile {at}"), text));
                 }
                 let (metric, factor) = self.metric(*unit, weights);
                 let (metric, thread) = self.owner(name, metric, *treering);
                 self.of_profiles.push(metric);
                 for (number, (sample, &weight)) in samples.iter().zip(weights).enumerate() {
                     let weight = nanoseconds(weight, factor);
-                    let weight = weight.ok_or(ReadError::BadValue { profile: at, at: number })?;
+                    let weight = weight.ok_or_else(|| bad_value(at, number))?;
                     self.sample(at, number, thread, sample, (metric, weight))?;
                 }
                 Ok(())
@@ -181,11 +168,10 @@ impl<'a> Reader<'a> {
         let known =
             ours.and_then(|of| Some((*self.our_metrics.get(of.metric)?, *self.our_threads.get(of.thread)?)));
         known.unwrap_or_else(|| {
-            if self.profile.processes.is_empty() {
-                self.process =
-                    self.profile.add_process(Process { run: self.run, pid: 0, name: String::new() });
+            if self.import.profile.processes.is_empty() {
+                self.process = self.import.process(0, "");
             }
-            (metric, self.profile.add_thread(self.process, 0, name))
+            (metric, self.import.profile.add_thread(self.process, 0, name))
         })
     }
 
@@ -214,7 +200,7 @@ impl<'a> Reader<'a> {
         };
         self.rounded |= !is_whole(factor * 10_f64.powi(decimals));
         let prefix = ["", "milli", "micro", "nano"][decimals as usize / 3];
-        let add = || self.profile.add_metric(Metric::exact(format!("{prefix}{name}"), unit));
+        let add = || self.import.profile.add_metric(Metric::exact(format!("{prefix}{name}"), unit));
         let metric = *self.metrics.entry((unit, decimals as usize)).or_insert_with(add);
         (metric, factor * 10_f64.powi(decimals))
     }
@@ -227,18 +213,16 @@ impl<'a> Reader<'a> {
         sample: &[u64],
         weight: (MetricId, u64),
     ) -> Result<(), ReadError> {
-        self.stack.clear();
-        let mut line = None;
+        self.import.begin();
         for &frame in sample {
             let place = self.place(profile, at, frame)?;
-            if !place.is_root {
-                self.stack.push(Frame { function: place.function, call_site: line });
+            match place.is_root {
+                true => self.import.set_line(place.line),
+                false => self.import.push(place.function, place.line),
             }
-            line = place.line;
         }
-        let before = self.profile.tree.len();
-        self.profile.add_stack(thread, &self.stack, line, &[weight]);
-        self.pay(before)
+        self.import.add(thread, &[weight])?;
+        Ok(())
     }
 
     fn events(
@@ -253,65 +237,59 @@ impl<'a> Reader<'a> {
         let start = events.first().map_or(0.0, |event| event.at);
         let mut last = 0;
         for (at, event) in events.iter().enumerate() {
-            let now = if event.at < start { None } else { nanoseconds(event.at - start, factor) };
-            let now = now.ok_or(if event.at < start {
-                ReadError::StepsBack { profile, at }
-            } else {
-                ReadError::BadValue { profile, at }
-            })?;
+            let steps_back = || event_error(profile, at, "it is earlier than the event before it");
+            let now = match event.at < start {
+                true => Err(steps_back()),
+                false => nanoseconds(event.at - start, factor).ok_or_else(|| bad_value(profile, at)),
+            }?;
             if now < last {
-                return Err(ReadError::StepsBack { profile, at });
+                return Err(steps_back());
             }
             last = now;
             let function = self.place(profile, at, event.frame)?.function;
-            let before = self.profile.tree.len();
             match event.kind {
-                EventKind::Open => open.enter(&mut self.profile, function, now),
-                EventKind::Close if open.innermost() == Some(function) => open.leave(&mut self.profile, now),
-                EventKind::Close => return Err(ReadError::Unbalanced { profile, at }),
+                EventKind::Open => open.enter(&mut self.import.profile, function, now),
+                EventKind::Close if open.innermost() == Some(function) => {
+                    open.leave(&mut self.import.profile, now)
+                }
+                EventKind::Close => {
+                    return Err(event_error(profile, at, "it closes a frame that was not opened last"));
+                }
             }
-            self.pay(before)?;
+            self.import.charge_nodes()?;
         }
         if open.depth() > 0 {
             let end = nanoseconds((end - start).max(0.0), factor).unwrap_or(last).max(last);
-            open.charge(&mut self.profile, end);
-            self.profile.metadata.losses.open_activations += open.depth() as u64;
+            open.charge(&mut self.import.profile, end);
+            self.import.profile.metadata.losses.open_activations += open.depth() as u64;
         }
         Ok(())
     }
 
     fn place(&self, profile: usize, at: usize, frame: u64) -> Result<Place, ReadError> {
         let place = usize::try_from(frame).ok().and_then(|frame| self.places.get(frame));
-        place.copied().ok_or(ReadError::MissingFrame { profile, at, frame })
-    }
-
-    /// Takes what nodes made since there were `before` of them from what the file may ask for.
-    fn pay(&mut self, before: usize) -> Result<(), ReadError> {
-        let added = self.profile.tree.len() - before;
-        let columns = NODE_COLUMNS + self.profile.metrics.len();
-        self.budget.numbers(added, columns).map_err(|_| ReadError::TooLarge)
+        place.copied().ok_or_else(|| event_error(profile, at, format!("its frame {frame} is missing")))
     }
 
     fn finish(mut self, file: &File) -> Result<(Profile, ReadReport), ReadError> {
         let active = file.active.map_or(0, |active| active as usize);
         if let Some(metric) = self.of_profiles.get(active) {
-            let name = self.profile.metrics[metric.index()].name.clone();
-            self.profile.metadata.parameters.insert(Metadata::DEFAULT_METRIC.to_owned(), name);
+            self.import.set_default_metric(*metric);
         }
-        if self.rounded {
-            self.report.notes.push("values are rounded to whole nanoseconds, bytes or billionths".to_owned());
-        }
+        self.import.note_if(self.rounded, "values are rounded to whole nanoseconds, bytes or billionths");
         let exporter = file.exporter.as_deref().filter(|name| !name.starts_with(EXPORTER));
         let exporter = exporter.map_or(String::new(), |name| format!(", written by {name}"));
-        self.profile.metadata.set_foreign(format!("Speedscope{exporter}"));
-        self.profile.compact_line_costs();
-        self.profile.validate().map_err(ReadError::Invalid)?;
-        Ok((self.profile, self.report))
+        self.import.finish(format!("Speedscope{exporter}"))
     }
+}
+
+fn event_error(profile: usize, at: usize, problem: impl Into<Problem>) -> ReadError {
+    ReadError::at(format_args!("sample or event {at} of profile {profile}"), problem)
+}
+
+fn bad_value(profile: usize, at: usize) -> ReadError {
+    event_error(profile, at, "its value is below 0 or too large")
 }
 
 /// How many metrics a file of ours may have.
 const MOST_METRICS: usize = 256;
-
-/// What finds a node: parent, function, call site, calls and the table of children.
-const NODE_COLUMNS: usize = 6;

@@ -8,11 +8,10 @@ use treering_profile::{
     Arc, Function, FunctionId, FunctionKind, Line, LineCost, Metric, MetricId, Profile, StringId, Unit,
 };
 
-use crate::ReadReport;
 use crate::budget::Budget;
+use crate::import::Import;
 use crate::json;
-use crate::stackprof::ReadError;
-use crate::stacks::{StackError, Stacks};
+use crate::{Problem, ReadError, ReadReport};
 
 #[derive(Deserialize)]
 struct File {
@@ -60,26 +59,22 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
-    let file: File = json::parse(bytes).map_err(StackError::Json)?;
+    let file: File = json::parse(bytes)?;
     if file.frames.is_empty() {
-        return Err(StackError::Empty.into());
+        return Err(Problem::Empty("functions").into());
     }
     let mut reader = Reader::new(&file, budget);
-    let report = match &file.raw {
-        Some(raw) if !raw.is_empty() => {
-            reader.stacks(raw)?;
-            ReadReport::default()
-        }
-        _ => reader.arcs(),
-    };
-    reader.stacks.profile.metadata.losses.lost_samples = file.missed_samples;
-    let profile = reader.stacks.finish("stackprof")?;
-    Ok((profile, report))
+    match &file.raw {
+        Some(raw) if !raw.is_empty() => reader.stacks(raw)?,
+        _ => reader.arcs()?,
+    }
+    reader.import.profile.metadata.losses.lost_samples = file.missed_samples;
+    reader.import.finish("stackprof")
 }
 
 struct Reader<'a> {
     file: &'a File,
-    stacks: Stacks,
+    import: Import,
     functions: HashMap<u64, Function>,
     samples: MetricId,
     /// The weight of a sample in another metric.
@@ -88,8 +83,8 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(file: &'a File, budget: Budget) -> Self {
-        let mut stacks = Stacks::new(budget);
-        let profile = &mut stacks.profile;
+        let mut import = Import::new(budget);
+        let profile = &mut import.profile;
         let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
         let interval = file.interval.as_u64().filter(|&interval| interval > 0);
         let worth = match (file.mode.as_str(), interval) {
@@ -117,49 +112,46 @@ impl<'a> Reader<'a> {
             Some((number.parse().ok()?, Function { file, line, kind, ..Function::named(name) }))
         });
         let functions = functions.collect();
-        Self { file, stacks, functions, samples, worth }
+        Self { file, import, functions, samples, worth }
     }
 
-    fn weights(&self, samples: u64) -> Result<Vec<(MetricId, u64)>, StackError> {
+    fn weights(&self, samples: u64) -> Result<Vec<(MetricId, u64)>, ReadError> {
         let mut weights = vec![(self.samples, samples)];
         if let Some((metric, each)) = self.worth {
-            weights.push((metric, samples.checked_mul(each).ok_or(StackError::TooLarge)?));
+            weights.push((metric, samples.checked_mul(each).ok_or(Problem::TooLarge)?));
         }
         Ok(weights)
     }
 
-    fn stacks(&mut self, raw: &[u64]) -> Result<(), StackError> {
-        let thread = self.stacks.thread(0, 0, "");
+    fn stacks(&mut self, raw: &[u64]) -> Result<(), ReadError> {
+        let thread = self.import.thread(0, 0, "");
         let mut at = 0;
         while at < raw.len() {
-            let damaged = |what| StackError::Damaged { what, at: at as u64, unit: "number" };
-            let cut = damaged("a stack in raw is cut short");
+            let damaged = |text: &'static str| ReadError::at(format_args!("number {at} of `raw`"), text);
+            let cut = damaged("the stack is cut short");
             let length = usize::try_from(raw[at]).ok().and_then(|length| length.checked_add(at + 1));
             let end = length.filter(|&end| end < raw.len()).ok_or(cut)?;
-            self.stacks.begin();
+            self.import.begin();
             for number in &raw[at + 1..end] {
-                let function = self
-                    .functions
-                    .get(number)
-                    .ok_or(damaged("a stack in raw has a frame that is not told"))?;
-                self.stacks.function(*function, 0);
+                let function =
+                    self.functions.get(number).ok_or(damaged("the stack has a frame that `frames` lacks"))?;
+                self.import.function(*function, 0);
             }
             let count = raw[end];
             let weights = self.weights(count)?;
-            let losses = &mut self.stacks.profile.metadata.losses;
+            let losses = &mut self.import.profile.metadata.losses;
             losses.samples = losses.samples.saturating_add(count);
-            self.stacks.add(thread, &weights)?;
+            self.import.add(thread, &weights)?;
             at = end + 1;
         }
         Ok(())
     }
 
     /// Facts that need no stacks: own samples and their lines, and calls by the samples in them.
-    fn arcs(&mut self) -> ReadReport {
-        let thread = self.stacks.thread(0, 0, "");
-        let root = self.stacks.profile.threads[thread.index()].root;
+    fn arcs(&mut self) -> Result<(), ReadError> {
+        let root = self.import.single_root();
         let worth: Vec<(MetricId, u64)> = std::iter::once((self.samples, 1)).chain(self.worth).collect();
-        let profile = &mut self.stacks.profile;
+        let profile = &mut self.import.profile;
         let ids: HashMap<u64, FunctionId> = self
             .functions
             .iter()
@@ -191,7 +183,8 @@ impl<'a> Reader<'a> {
                 profile.add_arc(Arc { caller: function, callee, call_site: None, calls: 0, total_costs });
             }
         }
-        let note = "the file has no stacks (raw): calls between functions are known by the samples in them";
-        ReadReport { notes: vec![note.to_owned()], ..ReadReport::default() }
+        self.import
+            .note("the file has no stacks (raw): calls between functions are known by the samples in them");
+        Ok(self.import.charge_nodes()?)
     }
 }

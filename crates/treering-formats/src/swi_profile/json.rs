@@ -3,19 +3,18 @@
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
 use super::value::Value;
-use super::{Problem, ReadError};
 use crate::budget::NestingLimits;
+use crate::{Problem, ReadError};
 
 /// Reads one value.
 pub(super) fn parse(bytes: &[u8], limits: &mut NestingLimits) -> Result<Value, ReadError> {
     // Each value of JSON takes two bytes at least.
-    let paid = limits.budget.numbers(bytes.len() / 2, 1);
-    paid.map_err(|_| ReadError::new(0, Problem::TooLarge))?;
+    limits.budget.numbers(bytes.len() / 2, 1)?;
     serde_json::from_slice(bytes).map_err(|error| {
         let lines = bytes.split_inclusive(|&byte| byte == b'\n').take(error.line().saturating_sub(1));
         let offset = lines.map(<[u8]>::len).sum::<usize>() + error.column().saturating_sub(1);
-        let problem = if error.is_eof() { Problem::Cut } else { Problem::Expected("JSON") };
-        ReadError::new(offset.min(bytes.len()), problem)
+        let problem = if error.is_eof() { Problem::CutShort } else { Problem::Expected("JSON") };
+        ReadError::at_byte(offset.min(bytes.len()), problem)
     })
 }
 

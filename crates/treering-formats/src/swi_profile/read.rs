@@ -6,12 +6,12 @@ use treering_profile::{Arc, Function, FunctionId, Metric, MetricId, NodeId, Prof
 
 use super::predicate::{Caller, From, Predicate};
 use super::value::{DEEPEST, Value};
-use super::{Problem, ReadError, json, term};
-use crate::ReadReport;
+use super::{json, shape, term};
 use crate::budget::{Budget, NestingLimits};
 use crate::json::nanoseconds;
 use crate::label::without_mark;
 use crate::prolog::{NO_SAMPLES, notes_on_ticks, shared};
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads what `profile_data/1` gave, written as a term or as JSON.
 ///
@@ -32,13 +32,13 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
         true => json::parse(bytes, &mut limits)?,
         false => term::parse(bytes, &mut limits)?,
     };
-    profile(&data, limits.budget).map_err(|problem| ReadError::new(bytes.len(), problem))
+    profile(&data, limits.budget)
 }
 
-fn profile(data: &Value, budget: Budget) -> Result<(Profile, ReadReport), Problem> {
-    let summary = data.field("summary").ok_or(Problem::Shape("it has no summary"))?;
+fn profile(data: &Value, budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    let summary = data.field("summary").ok_or_else(|| shape("it has no summary"))?;
     let nodes = data.field("nodes").and_then(Value::list);
-    let nodes = nodes.ok_or(Problem::Shape("it has no list of nodes"))?;
+    let nodes = nodes.ok_or_else(|| shape("it has no list of nodes"))?;
     let summary = Summary::of(summary)?;
     let mut reader = Reader::new(budget);
     for (node, number) in nodes.iter().zip(1..) {
@@ -58,7 +58,7 @@ struct Summary {
 
 impl Summary {
     fn of(summary: &Value) -> Result<Self, Problem> {
-        let count = |name, missing| summary.field(name).and_then(Value::count).ok_or(Problem::Shape(missing));
+        let count = |name, missing| summary.field(name).and_then(Value::count).ok_or_else(|| shape(missing));
         let seconds = summary.field("time").and_then(Value::number);
         Ok(Self {
             samples: count("samples", "its summary has no number of samples")?,
@@ -66,7 +66,7 @@ impl Summary {
             accounting: count("accounting", "its summary has no number of ticks for accounting")?,
             time_ns: seconds
                 .and_then(|seconds| nanoseconds(seconds, 1e9))
-                .ok_or(Problem::Shape("its summary has no time"))?,
+                .ok_or_else(|| shape("its summary has no time"))?,
         })
     }
 }
@@ -97,16 +97,16 @@ impl Reader {
     }
 
     fn node(&mut self, node: &Value, number: usize) -> Result<(), Problem> {
-        let lacks = |what| Problem::Node(number, what);
-        let predicate = node.field("predicate").ok_or(lacks("has no predicate"))?;
+        let lacks = |text: &str| shape(&format!("node {number} {text}"));
+        let predicate = node.field("predicate").ok_or_else(|| lacks("has no predicate"))?;
         let callee = self.id(Predicate::of(predicate))?;
         let ticks = |name| node.field(name).and_then(Value::count);
         let stated = ticks("ticks_self").zip(ticks("ticks_siblings"));
-        let (own, children) = stated.ok_or(lacks("has no ticks"))?;
-        let callers = node.field("callers").and_then(Value::list).ok_or(lacks("has no callers"))?;
+        let (own, children) = stated.ok_or_else(|| lacks("has no ticks"))?;
+        let callers = node.field("callers").and_then(Value::list).ok_or_else(|| lacks("has no callers"))?;
         let mut outermost = (0_u64, 0_u64);
         for caller in callers {
-            let caller = Caller::of(caller).ok_or(lacks("has an invalid caller"))?;
+            let caller = Caller::of(caller).ok_or_else(|| lacks("has an invalid caller"))?;
             let is_outermost = caller.depth == 0;
             let from = match caller.from {
                 From::Predicate(predicate) => Some(self.id(predicate)?),
@@ -129,7 +129,7 @@ impl Reader {
 
     fn id(&mut self, predicate: Predicate) -> Result<usize, Problem> {
         const NODE_AND_ARC: usize = 24;
-        self.budget.numbers(1, NODE_AND_ARC).map_err(|_| Problem::TooLarge)?;
+        self.budget.numbers(1, NODE_AND_ARC)?;
         if let Some(&known) = self.ids.get(&predicate) {
             return Ok(known);
         }
@@ -138,7 +138,7 @@ impl Reader {
         Ok(self.predicates.len() - 1)
     }
 
-    fn finish(self, summary: &Summary) -> Result<(Profile, ReadReport), Problem> {
+    fn finish(self, summary: &Summary) -> Result<(Profile, ReadReport), ReadError> {
         let all = self.predicates.iter().try_fold(0_u64, |sum, (_, ticks)| sum.checked_add(*ticks));
         let all = all.ok_or(Problem::TooLarge)?;
         let mut profile = Profile::new(RecursionRule::SwiClassic);
@@ -168,7 +168,7 @@ impl Reader {
         }
         profile.metadata.set_foreign("the profiler of SWI-Prolog");
         let report = ReadReport { notes: self.notes(timed.is_some(), rest), ..ReadReport::default() };
-        profile.validate().map_err(Problem::Invalid)?;
+        profile.validate()?;
         Ok((profile, report))
     }
 

@@ -1,9 +1,9 @@
 //! Terms as SWI-Prolog writes them, with atoms in quotes where those are needed.
 
 use super::value::{NUMBERS, Value};
-use super::{Problem, ReadError};
 use crate::budget::NestingLimits;
 use crate::label::text_of;
+use crate::{Problem, ReadError};
 
 /// Reads one term, which a full stop may follow.
 pub(super) fn parse(bytes: &[u8], limits: &mut NestingLimits) -> Result<Value, ReadError> {
@@ -36,8 +36,8 @@ fn is_word(byte: &u8) -> bool {
 
 impl<'a> Parser<'a, '_> {
     fn error(&self, problem: Problem) -> ReadError {
-        let problem = if self.at >= self.bytes.len() { Problem::Cut } else { problem };
-        ReadError::new(self.at, problem)
+        let problem = if self.at >= self.bytes.len() { Problem::CutShort } else { problem };
+        ReadError::at_byte(self.at, problem)
     }
 
     /// The next byte that is no space, which stays.
@@ -82,7 +82,7 @@ impl<'a> Parser<'a, '_> {
 
     fn operand(&mut self) -> Result<Value, ReadError> {
         let next = self.next();
-        self.limits.enter(NUMBERS).map_err(|limit| ReadError::new(self.at, limit.into()))?;
+        self.limits.enter(NUMBERS).map_err(|limit| ReadError::at_byte(self.at, limit))?;
         let value = match next {
             Some(b'(') => {
                 self.at += 1;
@@ -214,7 +214,7 @@ impl<'a> Parser<'a, '_> {
             true => text.parse().ok().map(Value::Integer),
             false => text.parse().ok().map(Value::Float),
         };
-        value.ok_or(ReadError::new(start, Problem::Expected("a number below 2^64")))
+        value.ok_or(ReadError::at_byte(start, Problem::Expected("a number below 2^64")))
     }
 
     /// An atom or a string in quotes.
@@ -222,7 +222,7 @@ impl<'a> Parser<'a, '_> {
         self.at += 1;
         let mut name = Vec::new();
         loop {
-            let cut = self.error(Problem::Cut);
+            let cut = self.error(Problem::CutShort);
             let byte = *self.bytes.get(self.at).ok_or(cut)?;
             self.at += 1;
             match byte {
@@ -240,7 +240,7 @@ impl<'a> Parser<'a, '_> {
     /// What follows a backslash.
     fn escaped(&mut self, name: &mut Vec<u8>) -> Result<(), ReadError> {
         let start = self.at - 1;
-        let byte = *self.bytes.get(self.at).ok_or(ReadError::new(self.at, Problem::Cut))?;
+        let byte = *self.bytes.get(self.at).ok_or(ReadError::at_byte(self.at, Problem::CutShort))?;
         self.at += 1;
         let plain = match byte {
             b'n' => b'\n',
@@ -277,7 +277,8 @@ impl<'a> Parser<'a, '_> {
 
     fn coded(&self, name: &mut Vec<u8>, code: Option<u32>, start: usize) -> Result<(), ReadError> {
         let character = code.and_then(char::from_u32);
-        let character = character.ok_or(ReadError::new(start, Problem::Expected("an escaped character")))?;
+        let character =
+            character.ok_or(ReadError::at_byte(start, Problem::Expected("an escaped character")))?;
         name.extend(character.encode_utf8(&mut [0; 4]).as_bytes());
         Ok(())
     }

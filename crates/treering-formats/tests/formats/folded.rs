@@ -6,7 +6,7 @@ use crate::common;
 use common::{fixture, profile, step};
 use expect_test::expect;
 use proptest::prelude::*;
-use treering_formats::folded::{self, Problem};
+use treering_formats::{Problem, folded};
 use treering_profile::{FunctionKind, MetricId, Profile};
 use treering_testing::synthetic::{Shape, synthetic};
 
@@ -82,11 +82,11 @@ fn what_is_no_stack_is_refused_with_its_place() {
     for (file, expected) in [
         (
             "a;b 1\nword\nother\na;c 1\n",
-            "line 2 at byte 0x6 has no weight: a stack is followed by a space and a number",
+            "line 2 at byte 0x6: no weight: a stack is followed by a space and a number",
         ),
-        ("a;b x\n", "line 1 at byte 0x0 ends with `x`, which is not a number from 0 to 2^64 - 1"),
-        ("a -1\n", "line 1 at byte 0x0 ends with `-1`, which is not a number from 0 to 2^64 - 1"),
-        ("\n", "line 2 at byte 0x1 is the end, and no stacks came before"),
+        ("a;b x\n", "line 1 at byte 0x0: `x` is no weight, which is a number from 0 to 2^64 - 1"),
+        ("a -1\n", "line 1 at byte 0x0: `-1` is no weight, which is a number from 0 to 2^64 - 1"),
+        ("\n", "it holds no stacks"),
     ] {
         assert_eq!(folded::read(file.as_bytes()).unwrap_err().to_string(), expected);
     }

@@ -6,7 +6,7 @@ use crate::common;
 use std::collections::BTreeMap;
 
 use common::{canonical, fixture};
-use treering_formats::octave::{self, Problem};
+use treering_formats::octave;
 use treering_formats::{Format, read_any};
 use treering_profile::{NodeId, Profile};
 
@@ -73,13 +73,22 @@ fn single_structs_are_read_as_jsonencode_writes_them() {
 
 #[test]
 fn what_is_no_profile_is_refused() {
-    let problem = |bytes: &[u8]| octave::read(bytes).unwrap_err().problem;
-    assert_eq!(problem(b"{\"FunctionTable\":[]}"), Problem::Shape("Hierarchical is missing"));
+    let problem = |bytes: &[u8]| octave::read(bytes).unwrap_err().problem.to_string();
+    assert_eq!(
+        problem(b"{\"FunctionTable\":[]}"),
+        "it is not what profile (\"info\") returns: Hierarchical is missing"
+    );
     let call =
         |fields: &str| format!("{{\"FunctionTable\":[],\"Hierarchical\":[{{{fields}}}]}}").into_bytes();
-    assert_eq!(problem(&call("\"Index\":1,\"NumCalls\":1,\"SelfTime\":0")), Problem::NoFunction(1));
-    assert_eq!(problem(&call("\"Index\":1")), Problem::Shape("a call has no NumCalls"));
-    assert_eq!(problem(&b"[".repeat(5000)), Problem::TooDeep);
+    assert_eq!(
+        problem(&call("\"Index\":1,\"NumCalls\":1,\"SelfTime\":0")),
+        "a call is of function 1, which is not in the table"
+    );
+    assert_eq!(
+        problem(&call("\"Index\":1")),
+        "it is not what profile (\"info\") returns: a call has no NumCalls"
+    );
+    assert_eq!(problem(&b"[".repeat(5000)), "values are nested too deeply");
     let text = b"# Created by Octave 7\n# name: x\n# type: int8 scalar\n1\n";
-    assert_eq!(problem(text), Problem::UnknownType("int8 scalar".to_owned()));
+    assert_eq!(problem(text), "the type \"int8 scalar\" is in no profile of Octave");
 }

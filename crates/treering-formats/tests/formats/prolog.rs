@@ -4,7 +4,8 @@
 use crate::common;
 
 use common::fixture;
-use treering_formats::prolog::{Problem, read};
+use treering_formats::Position;
+use treering_formats::prolog::read;
 use treering_formats::{Format, read_any};
 use treering_profile::{FunctionKind, Profile, RecursionRule};
 
@@ -79,22 +80,24 @@ fn a_recorded_file_is_read() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_place() {
+fn lines_that_make_no_sense_are_refused_with_their_place() {
     for (lines, line, problem) in [
-        ("what\t1\n", 11, Problem::Unknown("what".to_owned())),
-        ("node\t0\t3\t1\t0\t0\n", 11, Problem::BadReference("predicate", 3)),
-        ("node\t1\t1\t1\t0\t0\n", 11, Problem::BadReference("node", 1)),
-        ("node\t0\t1\t-1\t0\t0\n", 11, Problem::BadNumber("calls", "-1".to_owned())),
-        ("node\t0\t1\t1\n", 11, Problem::Missing("recursive calls")),
-        ("predicate\tgoal\t0\n", 11, Problem::Missing("name")),
-        ("rule\tany\n", 11, Problem::BadWord("rule", "any".to_owned())),
+        ("what\t1\n", 11, "the line starts with `what`, which is not known"),
+        ("node\t0\t3\t1\t0\t0\n", 11, "it names predicate 3, which did not come before"),
+        ("node\t1\t1\t1\t0\t0\n", 11, "it names node 1, which did not come before"),
+        ("node\t0\t1\t-1\t0\t0\n", 11, "`-1` for the calls is not a number from 0 to 2^64 - 1"),
+        ("node\t0\t1\t1\n", 11, "there is no column of recursive calls"),
+        ("predicate\tgoal\t0\n", 11, "there is no column of name"),
+        ("rule\tany\n", 11, "`any` for the rule is not known"),
     ] {
         let error = read(format!("{START}{lines}").as_bytes()).unwrap_err();
-        assert_eq!((error.line, error.problem), (line, problem), "{lines}");
+        assert!(matches!(error.position, Position::Line { number, .. } if number == line), "{error}");
+        assert_eq!(error.problem.to_string(), problem, "{lines}");
     }
     let version = read(b"treering prolog profile\t2\n").unwrap_err();
-    assert_eq!(version.problem, Problem::Version("2".to_owned()));
-    assert_eq!(read(b"something else\n").unwrap_err().problem, Problem::NotProlog);
+    assert_eq!(version.problem.to_string(), "it is of version `2`; version 1 is known");
+    let other = read(b"something else\n").unwrap_err().problem.to_string();
+    assert_eq!(other, "it does not say that this is a profile of SWI-Prolog");
 }
 
 #[test]

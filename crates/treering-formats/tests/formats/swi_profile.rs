@@ -6,8 +6,8 @@ use crate::common;
 use std::collections::BTreeMap;
 
 use common::{canonical, fixture};
-use treering_formats::swi_profile::{self, Problem};
 use treering_formats::{Format, read_any};
+use treering_formats::{Position, Problem, swi_profile};
 use treering_profile::Profile;
 
 fn name(profile: &Profile, function: treering_profile::FunctionId) -> String {
@@ -138,26 +138,27 @@ fn every_prefix_is_an_error_or_a_profile() {
     }
 }
 
+fn shape(text: &str) -> Problem {
+    Problem::Malformed(format!("it is not what profile_data/1 gives: {text}").into())
+}
+
 #[test]
-fn what_is_no_such_data_is_refused_with_its_place() {
+fn other_data_is_refused_with_its_place() {
     let error = |bytes: &[u8]| swi_profile::read(bytes).unwrap_err();
     let summary = "accounting:1,nodes:1,samples:2,ticks:5,time:0.02";
     let of_node = |node: &str| error(&whole(node, summary)).problem;
-    assert_eq!(of_node("node{a:1}"), Problem::Node(1, "has no predicate"));
-    assert_eq!(of_node(&NODE.replace("ticks_self", "self")), Problem::Node(1, "has no ticks"));
-    assert_eq!(of_node(&NODE.replace(",4,0,1,", ",4,1,")), Problem::Node(1, "has an invalid caller"));
-    assert_eq!(of_node(&NODE.replace(",4,0,1,", ",-4,0,1,")), Problem::Node(1, "has an invalid caller"));
-    assert_eq!(
-        error(&whole(NODE, "samples:1")).problem,
-        Problem::Shape("its summary has no number of ticks")
-    );
-    assert_eq!(error(b"profile{nodes:[]}").problem, Problem::Shape("it has no summary"));
+    assert_eq!(of_node("node{a:1}"), shape("node 1 has no predicate"));
+    assert_eq!(of_node(&NODE.replace("ticks_self", "self")), shape("node 1 has no ticks"));
+    assert_eq!(of_node(&NODE.replace(",4,0,1,", ",4,1,")), shape("node 1 has an invalid caller"));
+    assert_eq!(of_node(&NODE.replace(",4,0,1,", ",-4,0,1,")), shape("node 1 has an invalid caller"));
+    assert_eq!(error(&whole(NODE, "samples:1")).problem, shape("its summary has no number of ticks"));
+    assert_eq!(error(b"profile{nodes:[]}").problem, shape("it has no summary"));
     let (most, two) = (u64::MAX.to_string(), format!("{NODE},{NODE}"));
     assert_eq!(of_node(&two.replace(",4,0,1,", &format!(",{most},0,1,"))), Problem::TooLarge);
     let at = error(b"profile{nodes:[node{predicate:user:my pred/1}]}");
-    assert_eq!((at.offset, &at.problem), (0x26, &Problem::Expected("',' or '}'")));
-    assert_eq!(at.to_string(), "',' or '}' is expected at byte 0x26");
+    assert_eq!((&at.position, &at.problem), (&Position::Byte(0x26), &Problem::Expected("',' or '}'")));
+    assert_eq!(at.to_string(), "byte 0x26: ',' or '}' is expected");
     assert_eq!(error(&b"[".repeat(5000)).problem, Problem::TooDeep);
     assert_eq!(error("a/".repeat(5000).as_bytes()).problem, Problem::TooDeep);
-    assert_eq!(error(b"{\"nodes\": [}").offset, 11);
+    assert_eq!(error(b"{\"nodes\": [}").position, Position::Byte(11));
 }
