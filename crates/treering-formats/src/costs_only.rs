@@ -97,7 +97,7 @@ impl Dropped {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "all"))]
 mod tests {
     use treering_profile::{Metric, Point, StringId, ThreadId, Unit};
 

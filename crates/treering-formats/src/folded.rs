@@ -20,6 +20,7 @@ mod line;
 mod read;
 mod write;
 
+#[cfg(feature = "all")]
 use crate::format::{Description, Writing};
 
 pub use read::read;
@@ -27,6 +28,7 @@ use read::read_within;
 pub use write::{size, write};
 
 /// What the table of formats says of it.
+#[cfg(feature = "all")]
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("Stacks as text"),
     export: Some("Stacks as text, for flame graphs"),

@@ -49,7 +49,7 @@ macro_rules! with_formats {
             /// V8's profile of processor time.
             CpuProfile in cpuprofile,
             /// V8's log of ticks.
-            V8Log in v8_log,
+            V8Log in v8_log (ReadError),
             /// Trace events of Chrome.
             ChromeTrace in chrome_trace,
             /// What Python's cProfile dumps.

@@ -11,6 +11,9 @@
 //! Readers take bytes and never a path, never panic, and say at which byte, line or entry they
 //! failed. This crate neither resolves symbols nor computes totals for show, and prints nothing.
 //!
+//! The features `pprof` and `folded` give one format alone, without the dependencies of the others and without
+//! [`read_any`]; the default is `all`.
+//!
 //! ```
 //! use treering_formats::{Format, callgrind, read_any};
 //!
@@ -25,49 +28,85 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(
+    not(feature = "all"),
+    allow(dead_code, unused_imports, reason = "some formats alone use the shared parts")
+)]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+#[cfg(feature = "all")]
 pub mod arc_file;
+#[cfg(feature = "all")]
 pub mod austin;
 mod binary;
 mod budget;
+#[cfg(feature = "all")]
 pub mod callgrind;
+#[cfg(feature = "all")]
 pub mod cbs_xml;
+#[cfg(feature = "all")]
 pub mod chrome_trace;
 mod costs_only;
+#[cfg(feature = "all")]
 pub mod cpuprofile;
+#[cfg(feature = "all")]
 mod detect;
+#[cfg(feature = "all")]
 mod error;
+#[cfg(feature = "all")]
 pub mod firefox;
+#[cfg(feature = "folded")]
 pub mod folded;
+#[cfg(feature = "all")]
 mod foreign;
+#[cfg(feature = "all")]
 mod format;
+#[cfg(feature = "all")]
 pub mod gmon;
+#[cfg(feature = "all")]
 pub mod gperftools;
+#[cfg(feature = "all")]
 pub mod gprof;
 mod gzip;
 mod import;
+#[cfg(feature = "all")]
 pub mod jfr_text;
+#[cfg(feature = "all")]
 mod json;
+#[cfg(feature = "all")]
 mod json_tree;
 mod label;
+#[cfg(feature = "all")]
 pub mod live;
 mod negative;
+#[cfg(feature = "all")]
 pub mod octave;
+#[cfg(feature = "all")]
 mod open_calls;
+#[cfg(feature = "all")]
 pub mod otlp;
+#[cfg(feature = "all")]
 pub mod perf_data;
+#[cfg(feature = "all")]
 pub mod perf_script;
 mod position;
+#[cfg(feature = "pprof")]
 pub mod pprof;
+#[cfg(feature = "all")]
 pub mod prolog;
+#[cfg(feature = "all")]
 pub mod pstats;
+#[cfg(feature = "all")]
 pub mod pyinstrument;
 mod read_error;
 mod report;
+#[cfg(feature = "all")]
 mod sampled_event;
+#[cfg(feature = "all")]
 pub mod speedscope;
+#[cfg(feature = "all")]
 pub mod stackprof;
+#[cfg(feature = "all")]
 #[allow(
     dead_code,
     unused_macros,
@@ -75,19 +114,28 @@ pub mod stackprof;
     reason = "readers that are not converted to `Import` yet use it"
 )]
 mod stacks;
+#[cfg(feature = "all")]
 pub mod swi_profile;
+#[cfg(feature = "all")]
 pub mod trg;
 mod unit;
+#[cfg(feature = "all")]
 pub mod v8_log;
 
 pub use binary::{Binaries, Kernel, NoBinaries};
+#[cfg(feature = "all")]
 pub use detect::{detect, detect_foreign, is_ours};
+#[cfg(feature = "all")]
 pub use error::Error;
+#[cfg(feature = "all")]
 pub use foreign::{Foreign, Named};
+#[cfg(feature = "all")]
 pub use format::{Format, WriteMetric, WriteWhole, Writing, read_any, read_as};
 pub use gzip::GzipError;
+#[cfg(feature = "all")]
 pub use json::JsonError;
 pub use position::{AtByte, ByteError, LineError};
 pub use read_error::{Position, Problem, ReadError};
 pub use report::{Dropped, ReadReport};
+#[cfg(feature = "all")]
 pub use stacks::StackError;

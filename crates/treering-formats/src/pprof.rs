@@ -6,11 +6,14 @@
 
 mod error;
 pub(crate) mod message;
+#[cfg_attr(not(feature = "pprof-drop-frames"), path = "pprof/no_prune.rs")]
 mod prune;
 mod read;
 mod write;
 
+#[cfg(feature = "all")]
 use crate::format::{Description, Writing};
+#[cfg(feature = "all")]
 use crate::gzip::comment;
 
 pub use error::ReadError;
@@ -20,6 +23,7 @@ pub(crate) use write::{MARK, write_plain};
 pub use write::{size, write};
 
 /// What the table of formats says of it.
+#[cfg(feature = "all")]
 pub(crate) const DESCRIPTION: Description = Description {
     extension: Some("pb.gz"),
     import: Some("Protobuf, compressed or not"),

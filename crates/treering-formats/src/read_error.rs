@@ -122,6 +122,7 @@ impl<P: Into<Problem>> From<P> for ReadError {
     }
 }
 
+#[cfg(feature = "all")]
 impl From<serde_json::Error> for ReadError {
     fn from(error: serde_json::Error) -> Self {
         let position = Position::Column { line: error.line() as u64, column: error.column() as u64 };

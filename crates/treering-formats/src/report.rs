@@ -1,7 +1,9 @@
 //! What reading and writing have to say besides their result.
 
+#[cfg(feature = "all")]
 use treering_profile::pluralize;
 
+#[cfg(feature = "all")]
 use crate::trg::Loss;
 
 /// What a reader could not use, and what a person should know of the rest.
@@ -10,8 +12,10 @@ pub struct ReadReport {
     /// Whether the writer of the file was stopped before it finished.
     pub unfinished: bool,
     /// Parts of a `.trg` file that are damaged or depend on damaged ones.
+    #[cfg(feature = "all")]
     pub losses: Vec<Loss>,
     /// Kind and version of frames of a `.trg` file that this version does not know.
+    #[cfg(feature = "all")]
     pub skipped: Vec<(u16, u16)>,
     /// What the format could say and the profile cannot, each said once; lower case, no full
     /// stop.
@@ -21,12 +25,31 @@ pub struct ReadReport {
 impl ReadReport {
     /// Whether everything in the file is in the profile.
     pub fn is_complete(&self) -> bool {
-        !self.unfinished && self.losses.is_empty() && self.skipped.is_empty() && self.notes.is_empty()
+        !self.unfinished && self.has_all_frames() && self.notes.is_empty()
     }
 
     /// A line for each thing a person should know, the most important first; lower case, no full
     /// stop. Of many losses only the first few are told.
     pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.loss_warnings();
+        if self.unfinished {
+            warnings
+                .push("the file has no end: its writer was stopped, what came last may be missing".into());
+        }
+        warnings.extend(self.skipped_warning());
+        warnings.extend(self.notes.iter().cloned());
+        warnings
+    }
+}
+
+/// Frames, which files of `.trg` have.
+#[cfg(feature = "all")]
+impl ReadReport {
+    fn has_all_frames(&self) -> bool {
+        self.losses.is_empty() && self.skipped.is_empty()
+    }
+
+    fn loss_warnings(&self) -> Vec<String> {
         const SHOWN: usize = 3;
         let mut warnings: Vec<_> = self.losses.iter().take(SHOWN).map(Loss::to_string).collect();
         if self.losses.len() > SHOWN {
@@ -34,21 +57,33 @@ impl ReadReport {
             let more = pluralize(more as u64, "more frame", "more frames");
             warnings.push(format!("{more} could not be used; {bytes} bytes are lost in all"));
         }
-        if self.unfinished {
-            warnings
-                .push("the file has no end: its writer was stopped, what came last may be missing".into());
-        }
-        if !self.skipped.is_empty() {
-            let skipped = pluralize(self.skipped.len() as u64, "frame of a kind", "frames of kinds");
-            warnings.push(format!("skipped {skipped} that this version does not know"));
-        }
-        warnings.extend(self.notes.iter().cloned());
         warnings
+    }
+
+    fn skipped_warning(&self) -> Option<String> {
+        let count = self.skipped.len() as u64;
+        let skipped = pluralize(count, "frame of a kind", "frames of kinds");
+        (count > 0).then(|| format!("skipped {skipped} that this version does not know"))
     }
 
     /// How many bytes of a `.trg` file could not be used.
     pub fn lost_bytes(&self) -> u64 {
         self.losses.iter().map(|loss| loss.length).sum()
+    }
+}
+
+#[cfg(not(feature = "all"))]
+impl ReadReport {
+    fn has_all_frames(&self) -> bool {
+        true
+    }
+
+    fn loss_warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn skipped_warning(&self) -> Option<String> {
+        None
     }
 }
 

@@ -8,6 +8,9 @@ use std::collections::HashMap;
 
 use regex::{Regex, RegexBuilder};
 
+/// The reason for an error.
+pub(crate) const UNUSABLE: &str = "is not a regular expression";
+
 /// The expressions, each of which must match a whole name.
 #[derive(Debug)]
 pub(crate) struct Prune {

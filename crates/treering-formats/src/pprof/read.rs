@@ -15,7 +15,7 @@ use crate::budget::Budget;
 use crate::gzip::unzip;
 use crate::label::{NOT_UTF8, file_name, module_kind, text_of};
 use crate::negative::Negative;
-use crate::pprof::prune::Prune;
+use crate::pprof::prune::{Prune, UNUSABLE};
 use crate::pprof::write::FLAT;
 use crate::pprof::{ReadError, message};
 use crate::unit;
@@ -278,9 +278,8 @@ impl<'a> Reader<'a> {
             None => {}
             Some(Ok(prune)) => self.prune = Some(prune),
             Some(Err(_)) => {
-                let note = format!(
-                    "frames were to be dropped by `{drop}`, which is not a regular expression; all frames are kept"
-                );
+                let note =
+                    format!("frames were to be dropped by `{drop}`, which {UNUSABLE}; all frames are kept");
                 self.report.notes.push(note);
             }
         }
