@@ -4,7 +4,9 @@
 #![allow(clippy::print_stderr, reason = "a test says that it was skipped")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
+
+use super::program::succeeded;
 
 const WARNINGS: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-Wshadow"];
 
@@ -31,13 +33,6 @@ fn compilers(language: &str) -> Vec<&'static str> {
         found
     };
     both.into_iter().filter(is_installed).collect()
-}
-
-fn succeeded(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
-    output
 }
 
 /// Checks one text that includes headers, in each standard, with and without macros defined.

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use super::program::{library, succeeded};
 use treering_profile::FunctionKind;
 
 /// A program that was built, and its folder, where it runs.
@@ -36,7 +37,7 @@ impl Program {
         let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hooks/c/include");
         let mut command = Command::new(compiler);
         command.args([standard, "-Wall", "-Wextra", "-Werror"]).args(flags).arg("-I").arg(include);
-        command.arg(source).arg(library()).args(["-lpthread", "-ldl", "-lm", "-lrt", "-o"]);
+        command.arg(source).arg(library("a")).args(["-lpthread", "-ldl", "-lm", "-lrt", "-o"]);
         succeeded(command.arg(folder.join("program")));
         Some(Self { folder })
     }
@@ -73,19 +74,6 @@ impl Program {
         }
         Report { xml: self.read(file) }
     }
-}
-
-/// The static library, which lies beside the test.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    test.parent().unwrap().join("libtreering_runtime.a")
-}
-
-fn succeeded(command: &mut Command) -> Output {
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
-    output
 }
 
 /// An XML report, read line by line.

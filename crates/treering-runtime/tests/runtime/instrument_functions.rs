@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::program::{library, succeeded};
 use treering_formats::read_any;
 use treering_profile::Profile;
 
@@ -21,16 +22,6 @@ fn folder(test: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-fn library(name: &str) -> PathBuf {
-    std::env::current_exe().unwrap().parent().unwrap().join(name)
-}
-
-fn succeed(command: &mut Command) {
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
-}
-
 /// Compiles, runs, and returns calls by address path: each function is named by what `nm` calls
 /// the symbol at its address.
 fn compile(folder: &Path, source: &str, text: &str, flags: &[&str], output: &str) {
@@ -41,14 +32,14 @@ fn compile(folder: &Path, source: &str, text: &str, flags: &[&str], output: &str
     command.args(["-O1", "-g", "-fno-inline", "-finstrument-functions"]).args(flags);
     command.arg(&path).arg("-o").arg(folder.join(output));
     if !output.ends_with(".so") {
-        let so = library("libtreering_runtime.so");
+        let so = library("so");
         command.arg(format!("-Wl,-rpath,{}", so.parent().unwrap().display())).arg(&so).arg("-ldl");
     }
-    succeed(&mut command);
+    succeeded(&mut command);
 }
 
 fn run(folder: &Path, program: &str, arguments: &[&str]) -> Profile {
-    succeed(Command::new(folder.join(program)).args(arguments).current_dir(folder));
+    succeeded(Command::new(folder.join(program)).args(arguments).current_dir(folder));
     let (_, profile, _) = read_any(&std::fs::read(folder.join("treering.trg")).unwrap()).unwrap();
     profile.validate().unwrap();
     profile
@@ -212,7 +203,7 @@ fn counted_by_gcov(folder: &Path) -> Option<BTreeMap<String, u64>> {
         .current_dir(folder)
         .output();
     assert!(build.unwrap().status.success());
-    succeed(Command::new(folder.join("covered")).current_dir(folder));
+    succeeded(Command::new(folder.join("covered")).current_dir(folder));
     let notes = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let notes = notes.into_iter().find(|path| path.extension().is_some_and(|end| end == "gcda")).unwrap();
     let listing = Command::new("gcov")
@@ -277,14 +268,14 @@ fn functions_whose_frames_vary_and_that_exceptions_leave_are_counted_at_their_ca
             .for_each(|(_, function, calls)| *expected.entry((*function).to_owned()).or_default() += calls);
         assert_eq!(counted, expected);
     }
-    let so = library("libtreering_runtime.so");
+    let so = library("so");
     let directory = so.parent().unwrap().display().to_string();
     for compiler in ["g++", "clang++"].into_iter().filter(|compiler| is_installed(compiler)) {
         for optimisation in ["-O0", "-O1", "-O2", "-O3", "-Os"] {
             let mut command = Command::new(compiler);
             command.args([optimisation, "-g", "-finstrument-functions"]).arg(frames_source());
             command.arg("-o").arg(folder.join("frames")).arg(&so).arg(format!("-Wl,-rpath,{directory}"));
-            succeed(&mut command);
+            succeeded(&mut command);
             let profile = run(&folder, "frames", &[]);
             expect(&arcs(&profile), &rows);
             let losses = profile.metadata.losses;
@@ -331,7 +322,7 @@ int main(int count, char **paths) { int failed = loads(paths[count - 1]); after(
 #[test]
 fn plug_ins_of_a_program_that_is_not_instrumented_are_recorded_or_said_to_be_not() {
     let Some(folder) = folder("plug-ins") else { return };
-    let so = library("libtreering_runtime.so");
+    let so = library("so");
     let directory = so.parent().unwrap().display().to_string();
     for name in ["first", "second"] {
         let text = format!(
@@ -349,7 +340,7 @@ fn plug_ins_of_a_program_that_is_not_instrumented_are_recorded_or_said_to_be_not
             "-o",
             &format!("{name}.so"),
         ]);
-        succeed(command.arg(&so).arg(format!("-Wl,-rpath,{directory}")).current_dir(&folder));
+        succeeded(command.arg(&so).arg(format!("-Wl,-rpath,{directory}")).current_dir(&folder));
     }
     let text = r#"
 #include <dlfcn.h>
@@ -364,7 +355,7 @@ int main(int count, char **paths) {
 }
 "#;
     std::fs::write(folder.join("host.c"), text).unwrap();
-    succeed(Command::new("cc").args(["host.c", "-o", "host", "-ldl"]).current_dir(&folder));
+    succeeded(Command::new("cc").args(["host.c", "-o", "host", "-ldl"]).current_dir(&folder));
     std::fs::create_dir_all(folder.join("elsewhere")).unwrap();
     let mut host = Command::new("../host");
     host.args(["../first.so", "../second.so"]).current_dir(folder.join("elsewhere"));
@@ -416,7 +407,7 @@ void leaf(void) { sink = sink + 1; }
 int main(void) { for (int i = 0; i < 100; ++i) { sink = even(i % 10); leaf(); } return 0; }
 "#;
     compile(&folder, "flat.c", text, &[], "flat");
-    succeed(Command::new(folder.join("flat")).current_dir(&folder).env("TREERING", "flat"));
+    succeeded(Command::new(folder.join("flat")).current_dir(&folder).env("TREERING", "flat"));
     let (_, profile, _) = read_any(&std::fs::read(folder.join("treering.trg")).unwrap()).unwrap();
     // Of 0 to 9 in turn, the even half and the odd half of n + 1 activations each.
     let rows = [("root", "main", 1), ("root", "even", 300), ("root", "odd", 250), ("root", "leaf", 100)];

@@ -1,24 +1,14 @@
 //! The library is built and installed with CMake, and found by CMake and pkg-config.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "a test says that it was skipped")]
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn hooks() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hooks/c")
-}
+use super::program::{project, written};
 
-/// Runs a command and returns what it wrote; nothing, and a word about it, if it is not installed.
-fn run(command: &mut Command) -> Option<String> {
-    let Ok(output) = command.output() else {
-        eprintln!("skipped: {} is not installed", command.get_program().display());
-        return None;
-    };
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
-    Some(String::from_utf8(output.stdout).unwrap())
+fn hooks() -> PathBuf {
+    project().join("hooks/c")
 }
 
 fn cmake(arguments: &[&str]) -> Command {
@@ -35,9 +25,9 @@ fn install(folder: &Path) -> Option<PathBuf> {
     let cargo = format!("-DTREERING_CARGO={}", env!("CARGO"));
     let libdir = "-DCMAKE_INSTALL_LIBDIR=lib";
     let profile = "-DTREERING_PROFILE=dev";
-    run(cmake(&[&prefix, &cargo, libdir, profile, "-S"]).arg(hooks()).arg("-B").arg(&build))?;
-    run(cmake(&["--build"]).arg(&build))?;
-    run(cmake(&["--install"]).arg(&build))?;
+    written(cmake(&[&prefix, &cargo, libdir, profile, "-S"]).arg(hooks()).arg("-B").arg(&build))?;
+    written(cmake(&["--build"]).arg(&build))?;
+    written(cmake(&["--install"]).arg(&build))?;
     let installed = folder.join("installed");
     std::fs::rename(first, &installed).unwrap();
     Some(installed)
@@ -51,10 +41,10 @@ fn counts_seven(report: &str) {
 fn found_by_cmake(folder: &Path, installed: &Path) {
     let build = folder.join("package");
     let prefix = format!("-DCMAKE_PREFIX_PATH={}", installed.display());
-    run(cmake(&[&prefix, "-S"]).arg(hooks().join("tests/package")).arg("-B").arg(&build));
-    run(cmake(&["--build"]).arg(&build));
+    written(cmake(&[&prefix, "-S"]).arg(hooks().join("tests/package")).arg("-B").arg(&build));
+    written(cmake(&["--build"]).arg(&build));
     for program in ["shared", "static"] {
-        counts_seven(&run(Command::new(build.join(program)).current_dir(folder)).unwrap());
+        counts_seven(&written(Command::new(build.join(program)).current_dir(folder)).unwrap());
     }
 }
 
@@ -63,15 +53,15 @@ fn found_by_pkg_config(folder: &Path, installed: &Path) {
     pkg_config.args(["--define-variable", &format!("prefix={}", installed.display())]);
     pkg_config.args(["--cflags", "--libs", "treering"]);
     let path = installed.join("lib/pkgconfig");
-    let Some(flags) = run(pkg_config.env("PKG_CONFIG_LIBDIR", path)) else { return };
+    let Some(flags) = written(pkg_config.env("PKG_CONFIG_LIBDIR", path)) else { return };
     let program = folder.join("by_pkg_config");
     let mut compiler = Command::new("c++");
     compiler.arg("-std=c++17").arg(hooks().join("tests/package/program.cc")).args(flags.split_whitespace());
-    if run(compiler.arg("-o").arg(&program)).is_some() {
+    if written(compiler.arg("-o").arg(&program)).is_some() {
         let library_path = installed.join("lib");
         let mut program = Command::new(program);
         program.env("LD_LIBRARY_PATH", library_path).current_dir(folder);
-        counts_seven(&run(&mut program).unwrap());
+        counts_seven(&written(&mut program).unwrap());
     }
 }
 
@@ -90,14 +80,14 @@ fn counts_calls(folder: &Path, installed: &Path) {
         let program = folder.join(name);
         let mut compiler = Command::new("cc");
         compiler.args(["-pg", "-O1", "-o"]).arg(&program).arg(&source).arg("-L").arg(&lib).args(flags);
-        if run(&mut compiler).is_none() {
+        if written(&mut compiler).is_none() {
             return;
         }
         let mut command = Command::new(&program);
         if flags.is_empty() {
             command.env("LD_PRELOAD", &library);
         }
-        run(command.env("TREERING_OUTPUT", folder.join(name).with_extension("trg")).current_dir(folder));
+        written(command.env("TREERING_OUTPUT", folder.join(name).with_extension("trg")).current_dir(folder));
         let files = std::fs::read_dir(folder.join(name).with_extension("trg.arcs")).unwrap();
         let files: Vec<_> = files.map(|file| file.unwrap().path()).collect();
         assert_eq!(files.len(), 1, "{files:?}");
@@ -112,11 +102,19 @@ fn counts_calls(folder: &Path, installed: &Path) {
     }
 }
 
+/// Empties the folder of the test, except for what cargo has built in it, so that it builds only what has changed since.
+fn empty(folder: &Path) {
+    let (cargo, kept) = (folder.join("build/cargo"), folder.with_extension("kept"));
+    drop(std::fs::rename(&cargo, &kept));
+    drop(std::fs::remove_dir_all(folder));
+    std::fs::create_dir_all(folder.join("build")).unwrap();
+    drop(std::fs::rename(&kept, &cargo));
+}
+
 #[test]
 fn an_installed_library_is_found_and_used() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packaging");
-    drop(std::fs::remove_dir_all(&folder));
-    std::fs::create_dir_all(&folder).unwrap();
+    empty(&folder);
     let Some(installed) = install(&folder) else { return };
     found_by_cmake(&folder, &installed);
     found_by_pkg_config(&folder, &installed);

@@ -1,10 +1,11 @@
 //! `examples/profilers/demo.cc`, whose calls are known beforehand, under each profiler.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "a test says that it was skipped")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use super::program::{library, project, written};
 
 /// Calls by caller and callee.
 type Calls = BTreeMap<(String, String), u64>;
@@ -24,21 +25,6 @@ fn predicted(n: u64) -> Calls {
 
 const FUNCTIONS: [&str; 4] = ["parent", "new_integer", "file_io", "list_push_back"];
 
-fn project() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// What a program wrote; nothing, and a word about it, if it is not installed.
-fn run(command: &mut Command) -> Option<String> {
-    let Ok(output) = command.output() else {
-        eprintln!("skipped: {} is not installed", command.get_program().display());
-        return None;
-    };
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
-    Some(String::from_utf8_lossy(&output.stdout).into_owned())
-}
-
 /// Builds the demo in a folder of its own and returns that folder.
 fn build(way: &str, flags: &[&str], library: Option<&Path>) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("profilers").join(way);
@@ -49,12 +35,12 @@ fn build(way: &str, flags: &[&str], library: Option<&Path>) -> Option<PathBuf> {
     command.args(flags).arg("-I").arg(project().join("hooks/c/include"));
     command.arg(project().join("examples/profilers/demo.cc")).args(library);
     command.args(["-lpthread", "-ldl", "-lm", "-lrt", "-o"]);
-    run(command.arg(folder.join("demo")))?;
+    written(command.arg(folder.join("demo")))?;
     Some(folder)
 }
 
 fn demo(folder: &Path, n: u64) -> Option<String> {
-    run(Command::new(folder.join("demo")).args([&n.to_string(), "1"]).current_dir(folder))
+    written(Command::new(folder.join("demo")).args([&n.to_string(), "1"]).current_dir(folder))
 }
 
 /// The function that a C++ name is of, if it is one of the demo's.
@@ -96,7 +82,8 @@ fn gprof_counts_what_was_predicted() {
     let Some(folder) = build("gprof", &["-DBENCH_DISABLED", "-pg"], None) else { return };
     for n in [1, 4] {
         demo(&folder, n);
-        let Some(listing) = run(Command::new("gprof").args(["-b", "-q", "demo"]).current_dir(&folder)) else {
+        let Some(listing) = written(Command::new("gprof").args(["-b", "-q", "demo"]).current_dir(&folder))
+        else {
             return;
         };
         assert_eq!(gprof_calls(&listing), predicted(n), "{listing}");
@@ -142,7 +129,7 @@ fn callgrind_counts_what_was_predicted() {
             &n.to_string(),
             "1",
         ]);
-        if run(valgrind.current_dir(&folder)).is_none() {
+        if written(valgrind.current_dir(&folder)).is_none() {
             return;
         }
         let file = std::fs::read_to_string(folder.join("callgrind.out")).unwrap();
@@ -169,9 +156,7 @@ fn treering_calls(xml: &str) -> Calls {
 
 #[test]
 fn treering_counts_what_was_predicted() {
-    let test = std::env::current_exe().unwrap();
-    let library = test.parent().unwrap().join("libtreering_runtime.a");
-    let Some(folder) = build("treering", &[], Some(&library)) else { return };
+    let Some(folder) = build("treering", &[], Some(&library("a"))) else { return };
     for n in [0, 1, 4, 12] {
         demo(&folder, n);
         let xml = std::fs::read_to_string(folder.join("demo.xml")).unwrap();

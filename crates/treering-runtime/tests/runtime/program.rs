@@ -13,9 +13,9 @@ pub(crate) fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The static library, which lies beside the test.
-pub(crate) fn library() -> PathBuf {
-    std::env::current_exe().unwrap().parent().unwrap().join("libtreering_runtime.a")
+/// A library of the runtime, static or shared, which lies beside the test.
+pub(crate) fn library(ending: &str) -> PathBuf {
+    std::env::current_exe().unwrap().with_file_name(format!("libtreering_runtime.{ending}"))
 }
 
 /// Whether a program is installed; says so if it is not.
@@ -40,7 +40,7 @@ impl Program {
         std::fs::create_dir_all(&folder).unwrap();
         let mut command = Command::new(compiler);
         command.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-pthread"]).args(flags);
-        command.arg("-I").arg(project().join("hooks/c/include")).arg(source).arg(library());
+        command.arg("-I").arg(project().join("hooks/c/include")).arg(source).arg(library("a"));
         succeeded(command.args(["-ldl", "-lm", "-lrt", "-o"]).arg(folder.join("program")));
         Self { folder }
     }
@@ -85,9 +85,23 @@ impl Program {
 /// What a command said, after it ended well.
 pub(crate) fn succeeded(command: &mut Command) -> Output {
     let output = command.output().unwrap();
+    check_success(command, &output);
+    output
+}
+
+fn check_success(command: &Command, output: &Output) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}\n{said}", output.status);
-    output
+}
+
+/// The text that a command wrote, after it ended well; nothing, and a word about it, if it is not installed.
+pub(crate) fn written(command: &mut Command) -> Option<String> {
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: {} is not installed", command.get_program().display());
+        return None;
+    };
+    check_success(command, &output);
+    Some(String::from_utf8(output.stdout).unwrap())
 }
 
 /// The tree of a profile as text: a line for each node, children by name below their parent, with

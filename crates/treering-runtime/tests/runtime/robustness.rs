@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::Command;
 
 use super::probe::{Probe, calls, expected};
+use super::program::library;
 use treering_formats::Format;
 use treering_profile::Profile;
 
@@ -370,9 +371,7 @@ fn events_of_signal_handlers_are_counted_apart() {
 #[test]
 fn two_copies_of_the_runtime_write_a_file_each() {
     let probe = Probe::new("robustness", "two-copies");
-    let test = std::env::current_exe().unwrap();
-    let library = test.parent().unwrap().join("libtreering_runtime.so");
-    probe.run(&["two-copies", library.to_str().unwrap()]);
+    probe.run(&["two-copies", library("so").to_str().unwrap()]);
     let files = probe.files();
     assert_eq!(files.len(), 2, "{files:?}");
     assert_eq!(calls(&probe.profile()), expected(&[("leaf", 11)]));
