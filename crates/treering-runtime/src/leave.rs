@@ -104,7 +104,7 @@ fn finish(thread: &'static Thread, top: &'static Activation, now: u64) {
 /// What follows from other numbers is left to the reader: the sum of all differences, and which
 /// activations are calm, as most are.
 #[inline(always)]
-pub(crate) fn measure(node: &'static Node, taken: u64, is_inner: bool) {
+pub(crate) fn measure(node: &Node, taken: u64, is_inner: bool) {
     node.timed.update(|timed| timed + CODE);
     let mut least = node.least.get();
     if taken < least {
@@ -140,7 +140,7 @@ pub(crate) fn measure(node: &'static Node, taken: u64, is_inner: bool) {
 /// in `timed` already, and in no other number.
 #[cold]
 #[inline(never)]
-fn forget_calm(node: &'static Node) {
+fn forget_calm(node: &Node) {
     node.restless.set(node.timed.get() - CODE);
     node.restless_total.set(node.total.get().wrapping_add(node.besides.get()));
 }
@@ -226,7 +226,7 @@ pub(crate) fn pop(thread: &'static Thread, now: u64) {
     thread.top.set(address(below(top)));
 }
 
-fn add(node: &'static Node, taken: u64, flags: u64) {
+fn add(node: &Node, taken: u64, flags: u64) {
     let is_inner = flags & flag::INNER != 0;
     if flags & flag::INHERITED == 0 {
         measure(node, taken, is_inner);
