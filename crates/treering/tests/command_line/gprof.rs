@@ -1,5 +1,6 @@
 //! `treering gprof`: programs compiled with `-pg` that know themselves how often each function was called.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

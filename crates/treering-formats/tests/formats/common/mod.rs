@@ -4,9 +4,9 @@ use proptest::prelude::*;
 use treering_profile::{
     Activations, AddressCost, Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind,
     CodeAddress, CodeBytes, CodeCounts, CodeLine, CodeSpace, Frame, Function, FunctionId, FunctionKind, Line,
-    LineCost, LineId, Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory, PartialCount,
-    Point, Ports, Process, ProcessId, Profile, RecursionRule, Run, RunId, SizeCost, Source, StatedAddress,
-    ThreadId, TranslatedBlock, Uncounted, UncountedReason, Unit,
+    LineId, Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory, PartialCount, Point, Ports,
+    Process, ProcessId, Profile, RecursionRule, Run, RunId, SizeCost, Source, StatedAddress, ThreadId,
+    TranslatedBlock, Uncounted, UncountedReason, Unit,
 };
 
 /// Everything in a profile in a form that can be compared: two profiles are the same when their
