@@ -339,7 +339,7 @@ fn a_stop_of_a_task_that_is_not_recorded_ends_no_other() {
     assert_eq!(calls(&profile), expected(&[("even", 5)]));
     let losses = profile.metadata.losses;
     assert_eq!((losses.unbalanced_leaves, losses.unwound_activations), (0, 0));
-    assert!(profile.metadata.notes.iter().any(|note| note.0.starts_with("1 functions were not recorded")));
+    assert!(profile.metadata.notes.iter().any(|note| note.0.starts_with("1 function was not recorded")));
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn two_copies_of_the_runtime_write_a_file_each() {
     let other = files.iter().find(|file| *file != "treering.trg").unwrap();
     let (_, other) = probe.profile_of(other);
     assert_eq!(calls(&other), expected(&[("other copy", 10)]));
-    assert!(other.metadata.notes.iter().any(|note| note.0.contains("copies of the runtime")));
+    assert!(other.metadata.notes.iter().any(|note| note.0.contains("other copy of the runtime is")));
 }
 
 #[test]
