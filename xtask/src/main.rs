@@ -1,4 +1,4 @@
-//! What cargo cannot do by itself: `cargo xtask test`, `check-deps` and `docs`. The benchmarks of `cargo xtask bench`
+//! The commands that cargo lacks: `cargo xtask test`, `check-deps` and `docs`. The benchmarks of `cargo xtask bench`
 //! are a crate of their own, `xtask-bench`.
 //!
 //! It is no part of what users install, and it knows the crates only by their manifests, their

@@ -83,7 +83,7 @@ fn by_context(contexts: &Contexts) -> Blame {
             *blame.entry((None, node.group)).or_default() += own.per_call();
         }
         let Some(parent) = node.parent.map(|parent| &contexts.nodes[parent]) else { continue };
-        // What is below a context of one side only is a part of that context's cost.
+        // A context of one side only holds the cost of all contexts below it.
         if parent.is_paired() {
             *blame.entry((Some(parent.group), node.group)).or_default() += more_calls(parent, node);
         }
@@ -91,7 +91,7 @@ fn by_context(contexts: &Contexts) -> Blame {
     blame
 }
 
-/// What makes of the change that a caller's context calls more often.
+/// The part of the change that a caller's context makes by calling more often.
 fn more_calls(parent: &ContextChange, node: &ContextChange) -> f64 {
     let calls = |calls: u64, total: u64| if calls == 0 && total > 0 { 1.0 } else { calls as f64 };
     let of = |node: &ContextChange| {

@@ -76,7 +76,7 @@ pub struct Change {
     pub is_certain: bool,
 }
 
-/// What changed of a function.
+/// The change of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionChange {
     /// The function, as an index of [`Pairing::groups`].
@@ -95,7 +95,7 @@ pub struct FunctionChange {
     pub certainty: Change,
 }
 
-/// What changed between a caller and a callee.
+/// The change of the calls between a caller and a callee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArcChange {
     /// The function that calls; 0, the roots of threads, where it is not known.
@@ -104,7 +104,7 @@ pub struct ArcChange {
     pub callee: GroupIndex,
     /// How often, where calls were counted; else 0.
     pub calls: Sides<u64>,
-    /// What these calls cost with everything they called.
+    /// The cost of these calls with everything they called.
     pub total_cost: Sides<u64>,
 }
 
@@ -124,9 +124,9 @@ pub struct Difference {
     /// Between which changes of the run the true one lies with 95 % confidence, in the metric's unit; nothing where runs
     /// are fewer than three, which tell nothing of how much they differ.
     pub run_interval: Option<(f64, f64)>,
-    /// Which modules and functions are the same.
+    /// The modules and functions that are the same.
     pub pairing: Pairing,
-    /// What changed of each function: certain changes first, each part with the largest first.
+    /// The change of each function: certain changes first, each part with the largest first.
     pub functions: Vec<FunctionChange>,
     /// Every arc of both, by caller and callee.
     pub arcs: Vec<ArcChange>,
@@ -137,7 +137,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// What changed of a group's function.
+    /// The change of a group's function.
     pub fn function(&self, group: GroupIndex) -> Option<&FunctionChange> {
         self.functions.iter().find(|function| function.group == group)
     }
@@ -280,7 +280,7 @@ fn arcs(sides: &Sides<Prepared>) -> Vec<ArcChange> {
     arcs
 }
 
-/// What a group cost in one profile.
+/// The cost of a group in one profile.
 #[derive(Clone, Copy, Default)]
 struct GroupCost {
     self_cost: Measure,

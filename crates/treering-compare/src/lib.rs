@@ -1,4 +1,4 @@
-//! What changed between two profiles, and which call is the cause.
+//! The difference of two profiles, and the call that is its cause.
 //!
 //! [`compare`] pairs modules and functions of a *base* and a *head*, matches their trees by chains of callers, and gives
 //! for every function, arc and context the cost in both. Where calls were counted, each change of a function is split in

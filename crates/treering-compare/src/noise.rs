@@ -1,4 +1,4 @@
-//! Which changes of sampled costs are more than chance.
+//! Changes of sampled costs that are more than chance.
 
 use treering_analysis::{Basis, Measure};
 
@@ -44,7 +44,7 @@ fn interval(measure: Measure, basis: &Basis) -> Option<(f64, f64)> {
     Some((interval.low * run, interval.high * run))
 }
 
-/// Which of several changes are more than chance, if one in twenty of those that are called so may be chance.
+/// Says of several changes whether each is more than chance, if one in twenty of those that are called so may be chance.
 ///
 /// Y. Benjamini and Y. Hochberg, "Controlling the false discovery rate", 1995.
 pub(crate) fn discoveries(chances: &[f64]) -> Vec<bool> {

@@ -1,4 +1,4 @@
-//! Which modules and functions of two profiles are the same.
+//! Modules and functions that two profiles have in common.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ impl Group {
     }
 }
 
-/// Which modules and functions of two profiles are the same.
+/// The modules and functions that two profiles have in common.
 #[derive(Clone, Debug)]
 pub struct Pairing {
     /// The modules that both have.
@@ -86,7 +86,7 @@ impl Pairing {
     }
 }
 
-/// Which modules are the same.
+/// The modules that are the same.
 struct ModulePairs {
     pairs: Vec<ModulePair>,
     lone: Sides<Vec<String>>,

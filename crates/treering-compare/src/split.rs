@@ -14,9 +14,9 @@ use crate::sides::Sides;
 /// The two parts of a change; they add up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Split {
-    /// What more or fewer calls make of it.
+    /// The part that more or fewer calls make.
     pub more_calls: i128,
-    /// What makes of it that a call costs more or less.
+    /// The part that dearer or cheaper calls make.
     pub cost_per_call: i128,
 }
 
@@ -28,9 +28,9 @@ pub(crate) struct Called {
 }
 
 impl Called {
-    /// What makes of the change that a call costs more or less.
+    /// The part of the change that dearer or cheaper calls make.
     pub(crate) fn per_call(self) -> f64 {
-        // What costs something ran, if not as a call: the code that a thread begins with.
+        // Code that costs something ran, if not as a call: a thread begins with it.
         let calls = |calls: u64, cost: u64| if calls == 0 && cost > 0 { 1.0 } else { calls as f64 };
         let base = calls(self.calls.base, self.cost.base);
         let head = calls(self.calls.head, self.cost.head);
@@ -53,7 +53,7 @@ impl Called {
     }
 }
 
-/// By group, what makes of the change of its self cost that a call costs more or less.
+/// By group, the part of the change of its self cost that dearer or cheaper calls make.
 pub(crate) fn per_call_by_context(contexts: &Contexts, groups: usize) -> Vec<f64> {
     let mut per_call = vec![0.0; groups];
     let mut by_caller: HashMap<(GroupIndex, GroupIndex), Called> = HashMap::new();

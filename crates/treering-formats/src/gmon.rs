@@ -49,7 +49,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     ..Description::read_only("gmon", "gmon.out", |bytes, budget| Ok(read_within(bytes, budget)?))
 };
 
-/// What files of the C library begin with.
+/// The start of files of the C library.
 pub(crate) const MAGIC: &[u8] = b"gmon";
 
 /// The version that GNU's C library writes.

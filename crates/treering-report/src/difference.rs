@@ -1,4 +1,4 @@
-//! What changed between two profiles: as text, Markdown and JSON.
+//! The difference of two profiles: as text, Markdown and JSON.
 //!
 //! Always base → head, and change = head − base. The first line is the verdict, and no row contradicts it.
 

@@ -14,7 +14,7 @@ use crate::process::{self, OFF, Quiet, STATE};
 use crate::registry::{self, Described};
 use crate::{arguments, frame, leaf, memory, point, session, store, sys, task};
 
-/// What is done with events: nothing, or to be decided at the first one, or recorded in a period
+/// The way with events: nothing, or to be decided at the first one, or recorded in a period
 /// of that number, with [`FLAT`](process::FLAT) or [`SLOW`](process::SLOW) for all but plain call graphs. The macros of
 /// the C header test it by this name.
 #[unsafe(no_mangle)]

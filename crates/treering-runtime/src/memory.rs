@@ -1,6 +1,6 @@
 //! Memory: which node allocates, how much of it is still in use, and how much was at once.
 //!
-//! What is counted, and how a block's tag leads back to its node, is in `treering-memory`. Blocks come from an
+//! The rules of counting, and how a block's tag leads back to its node, are in `treering-memory`. Blocks come from an
 //! [`Allocator`] of the program, from an interpreter, which notes them ([`allocated`], [`freed`]), and from the
 //! allocator of `libtreering_malloc.so`, of the crate `treering-malloc`. That exports `treering_malloc_attach`. When the
 //! runtime is loaded, be it in the program or in a library, it looks for that function and tells it where its records

@@ -41,7 +41,7 @@ pub(crate) const CPU_INTERVAL_NS: u64 = 100_000;
 static CPU_INTERVAL: AtomicU64 = AtomicU64::new(0);
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// What changes seldom. Its lock is taken before that of the store.
+/// The values that change seldom. Their lock is taken before that of the store.
 static PROCESS: Lock<Process> = Lock::new(Process {
     options: None,
     output: None,
@@ -62,7 +62,7 @@ struct Process {
     calibrated: Option<(u32, bool)>,
     /// The processor time that was used before the profile began.
     used_before: sys::CpuTime,
-    /// What the forking thread had open, for its first event in the child.
+    /// The activations that the forking thread had open, for its first event in the child.
     open_at_fork: Option<OpenAtFork>,
 }
 
@@ -482,7 +482,7 @@ impl OpenAtFork {
     }
 }
 
-/// What is open is copied before the fork: the records are in a mapping that both share, and the
+/// Open activations are copied before the fork: the records are in a mapping that both share, and the
 /// parent may have gone on before the child looks at them.
 extern "C" fn before_fork() {
     let mut process = PROCESS.hold();

@@ -60,7 +60,7 @@ impl Contents {
         })
     }
 
-    /// What the system knows of the file; nothing for bytes in memory.
+    /// The system's facts about the file; nothing for bytes in memory.
     pub(crate) fn metadata(&self) -> Option<Metadata> {
         match &self.source {
             Source::File(file) => file.metadata().ok(),

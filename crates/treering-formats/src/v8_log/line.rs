@@ -52,7 +52,7 @@ fn unescaped(field: &str) -> Cow<'_, str> {
     Cow::Owned(String::from_utf16_lossy(&units))
 }
 
-/// What an escape stands for, and how many bytes it has behind the backslash.
+/// The letter that an escape stands for, and how many bytes it has behind the backslash.
 fn escape(text: &str) -> Option<(u16, usize)> {
     let hex = |digits: usize| Some((u16::from_str_radix(text.get(1..1 + digits)?, 16).ok()?, 1 + digits));
     match text.bytes().next()? {

@@ -1,4 +1,4 @@
-//! What paired, what did not, and what else a reader must know of a comparison.
+//! Facts about a comparison: pairs, functions of one profile alone, how many runs there are.
 
 use std::fmt::Write as _;
 

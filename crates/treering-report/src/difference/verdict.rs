@@ -33,7 +33,7 @@ impl Outcome {
     }
 }
 
-/// What a difference comes to.
+/// The conclusion from a difference.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Whether the head costs more.

@@ -19,7 +19,7 @@ pub(crate) struct LocalTime {
     pub(crate) second: i32,
 }
 
-/// What the calendar shows at that many seconds after 1970 in UTC; nothing where the year does not
+/// The calendar's date at that many seconds after 1970 in UTC; nothing where the year does not
 /// fit the C library's type.
 pub(crate) fn local_time(unix_s: i64) -> Option<LocalTime> {
     let time = libc::time_t::try_from(unix_s).ok()?;

@@ -92,7 +92,7 @@ pub(crate) struct CpuTime {
     pub(crate) system_ns: u64,
 }
 
-/// Whose processor time.
+/// The owner of the processor time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Whose {
     Thread,

@@ -42,7 +42,7 @@ impl FileIdentity {
     }
 }
 
-/// Which file an open one is; nothing where the number is of none.
+/// The identity of an open file; nothing where the number is of none.
 pub(crate) fn file_identity(fd: c_int) -> Option<FileIdentity> {
     // SAFETY: all zeros are a valid structure, and the call fills it.
     unsafe {

@@ -1,4 +1,4 @@
-//! Which addresses are functions, and how jumps reach them, as far as a program's files and its calls tell.
+//! The addresses that are functions, and how jumps reach them, as far as a program's files and its calls tell.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;

@@ -196,7 +196,7 @@ pub(crate) enum Again {
     Rest(u64),
 }
 
-/// What the tracer does with a stopped call.
+/// The tracer's way with a stopped call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The call is made, and needs nothing else.

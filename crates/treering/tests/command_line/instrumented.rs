@@ -186,7 +186,7 @@ fn open_functions_of_a_running_program_count_up_to_now() {
     let _running = Running::start(&session, &program, &["1", "wait"]);
     let total = |flat: Flat| flat.cost("main").total;
     let before = total(session.flat(&[]));
-    // What passes between the two readings, which a third one makes longer.
+    // The time between the two readings, which a third one makes longer.
     let between = std::time::Instant::now();
     session.flat(&[]);
     let between = between.elapsed().as_nanos() as f64;

@@ -56,7 +56,7 @@ pub(crate) enum Bucket {}
 /// Values of metrics: how many in each entry, then all metrics, then all values.
 pub(crate) enum Values {}
 
-/// What a varint can hold.
+/// The numbers that a varint can hold.
 pub(crate) trait Number: Sized {
     /// The words of the format's page.
     const DESCRIBED: &'static str = "";
@@ -169,7 +169,7 @@ impl<T: Number> Column<T> for Delta {
     }
 }
 
-/// What is told by a byte.
+/// The values that a byte stands for.
 pub(crate) trait OneByte: Copy {
     fn number(self) -> u8;
     fn of_number(number: u8) -> Result<Self, Damage>;
