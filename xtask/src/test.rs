@@ -149,7 +149,17 @@ pub(crate) fn formatting() -> Passed {
 /// takes the files for others, it makes them anew.
 fn documentation() -> Passed {
     let mut document = workspace::cargo();
-    document.args(["doc", "--workspace", "--no-deps", "--quiet", "--lib", "--bins", "--examples"]);
+    document.args([
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--quiet",
+        "--lib",
+        "--bins",
+        "--examples",
+        "--exclude",
+        "treering-pg-static",
+    ]);
     document.env("RUSTDOCFLAGS", "-D warnings");
     if let Some(driver) = clippy_driver() {
         // As `cargo clippy -- -D warnings` sets them.

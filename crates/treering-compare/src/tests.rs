@@ -214,7 +214,8 @@ fn renamed_copies_are_one_function() {
 
 #[test]
 fn profiles_without_a_common_metric_are_refused_by_name() {
-    let error = compare(&stacks("main 3"), &trace("0 enter a\n1 leave a"), &Options::default()).unwrap_err();
+    let error =
+        compare(&stacks("main 3"), &trace("0 enter a\n1 leave a"), &Options::default()).expect_err("refused");
     assert_eq!(
         error.to_string(),
         "the profiles have no metric in common: base has cpu-clock, samples, head has time"

@@ -50,7 +50,7 @@ pub(crate) fn reduced(
 
 /// The length of each unit, one behind the other; nothing if they do not fill the section.
 pub(crate) fn lengths(info: &Section<'_>) -> Option<Vec<u32>> {
-    Units::new(info).map(|unit| Some(u32::try_from(unit?.1).ok()?)).collect()
+    Units::new(info).map(|unit| u32::try_from(unit?.1).ok()).collect()
 }
 
 /// The units of a section by their headers: where each begins, and its length. Nothing for one that cannot be read,

@@ -1,7 +1,7 @@
 //! `treering diff`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn compile(session: &Session, path: &str, options: &[&str]) -> PathBuf {
 }
 
 /// Counts a program into a profile.
-fn count(session: &Session, options: &[&str], path: &PathBuf, output: &str) {
+fn count(session: &Session, options: &[&str], path: &Path, output: &str) {
     let mut all = words(&[&["count", "-o", output], options, &["--"]].concat());
     all.extend(program(path, &[]));
     let outcome = session.run(&all);

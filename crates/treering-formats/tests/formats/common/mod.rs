@@ -1,4 +1,5 @@
 //! Profiles to write and read, and how two are compared.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
 use treering_profile::{
