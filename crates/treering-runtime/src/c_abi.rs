@@ -15,7 +15,7 @@ use crate::registry::{self, Described};
 use crate::{arguments, frame, leaf, memory, point, session, store, sys, task};
 
 /// The way with events: nothing, or to be decided at the first one, or recorded in a period
-/// of that number, with [`FLAT`](process::FLAT) or [`SLOW`](process::SLOW) for all but plain call graphs. The macros of
+/// of that number, with `FLAT` or `SLOW` for all but plain call graphs. The macros of
 /// the C header test it by this name.
 #[unsafe(no_mangle)]
 pub static treering_state: AtomicU32 = AtomicU32::new(process::UNDECIDED);
