@@ -182,7 +182,9 @@ pub fn compare(base: &Profile, head: &Profile, options: &Options) -> Result<Diff
     let cause = if has_calls { cause(run.change(), contexts.as_ref(), &functions, &arcs) } else { None };
     let metric = &head.metrics[metrics.head.index()];
     let is_sampled = [&sides.base, &sides.head].iter().any(|side| side.graph.basis.samples.is_some());
-    let is_exact = !is_sampled && metric.unit != Unit::Nanoseconds;
+    // Costs without calls may be samples that their file does not call so, as those of heap profiles are.
+    let counts_calls = sides.base.graph.has_calls() && sides.head.graph.has_calls();
+    let is_exact = !is_sampled && counts_calls && metric.unit != Unit::Nanoseconds;
     Ok(Difference {
         metric: metric.name.clone(),
         unit: metric.unit,

@@ -117,7 +117,7 @@ pub(crate) fn named_in(names: &Path) -> Result<PathBuf, String> {
     Ok(PathBuf::from(OsString::from_vec(bytes)))
 }
 
-/// Refuses to replace a file that is no profile of ours.
+/// Refuses to replace a file that Treering did not write.
 pub(crate) fn check_ours(file: &Path) -> Result<(), String> {
     const STARTS: [&[u8]; 2] = [b"\x89trg", b"\x89trl"];
     let mut start = [0; 4];

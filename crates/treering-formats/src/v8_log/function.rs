@@ -20,7 +20,7 @@ pub(super) fn function(profile: &mut Profile, kind: &str, name: &str, state: Opt
     Function { file, line, kind, ..Function::named(strings.intern(&name)) }
 }
 
-/// `leaf /work/a.js:2:14`: name, file and line. The name is empty, one word, or that of a getter or setter.
+/// `leaf /src/a.js:2:14`: name, file and line. The name is empty, one word, or that of a getter or setter.
 fn place(text: &str) -> Option<(&str, &str, u32)> {
     let (rest, column) = text.rsplit_once(':')?;
     let (rest, line) = rest.rsplit_once(':')?;
