@@ -19,10 +19,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod align;
 mod cause;
 mod contexts;
 mod difference;
+mod join;
 mod name;
 mod noise;
 mod pairing;
@@ -32,10 +32,10 @@ mod split;
 #[cfg(test)]
 mod tests;
 
-pub use align::align;
 pub use cause::{Cause, Reason};
 pub use contexts::{ContextChange, Contexts};
 pub use difference::{ArcChange, Change, Difference, FunctionChange, NotComparable, Options, compare};
+pub use join::{Joined, join};
 pub use name::{Spelling, spelled};
 pub use pairing::{Group, GroupIndex, ModulePair, PairedBy, Pairing};
 pub use sides::{Cost, Sides};

@@ -1,7 +1,7 @@
 use treering_profile::{Function, Module, ModuleKind, Profile};
 use treering_testing::{stacks, trace};
 
-use crate::{Difference, Options, PairedBy, Pairing, Reason, align, compare};
+use crate::{Difference, Options, PairedBy, Pairing, Reason, compare, join};
 
 fn difference(base: &Profile, head: &Profile) -> Difference {
     compare(base, head, &Options::default()).expect("they can be compared")
@@ -223,13 +223,17 @@ fn profiles_without_a_common_metric_are_refused_by_name() {
 }
 
 #[test]
-fn an_aligned_base_has_the_functions_of_the_head() {
+fn joined_profiles_have_the_names_of_the_head() {
     let base = of_modules(&[("run", "/old/prog-before", &[1], 5), ("gone", "/old/prog-before", &[1], 2)]);
     let head = of_modules(&[("run", "/new/prog-after", &[7], 6), ("new", "/new/prog-after", &[7], 1)]);
-    let aligned = align(&base, &head, &Pairing::of(&base, &head));
-    let merged = treering_profile::merge(&[&aligned, &head]);
-    let names: Vec<&str> =
-        merged.functions.entries().iter().skip(1).map(|function| &merged.strings[function.name]).collect();
+    let pairing = Pairing::of(&base, &head);
+    let joined = join(&base, &head, &pairing);
+    let profile = &joined.profile;
+    let name = |id: treering_profile::FunctionId| &profile.strings[profile.functions[id].name];
+    let names: Vec<&str> = profile.functions.iter().skip(1).map(|(id, _)| name(id)).collect();
     assert_eq!(names, ["run", "gone", "new"]);
-    assert!(merged.validate().is_ok());
+    for (group, &function) in pairing.groups.iter().zip(&joined.functions).skip(1) {
+        assert_eq!(name(function), group.name);
+    }
+    assert!(profile.validate().is_ok());
 }

@@ -4,10 +4,12 @@ use serde_json::{Value, json};
 use treering_analysis::{Basis, Measure, TotalSource};
 use treering_profile::{MetricId, Run};
 
+use crate::changes;
+use crate::functions::Functions;
 use crate::page::View;
 
 /// The page's head.
-pub(crate) fn head(view: &View<'_>, functions: usize, tab: &str, notes: Vec<String>) -> Value {
+pub(crate) fn head(view: &View<'_>, functions: &Functions, tab: &str, notes: Vec<String>) -> Value {
     let profile = view.profile();
     let metadata = &profile.metadata;
     let metrics: Vec<Value> = profile.metrics().map(|(metric, _)| describe(view, metric)).collect();
@@ -21,6 +23,7 @@ pub(crate) fn head(view: &View<'_>, functions: usize, tab: &str, notes: Vec<Stri
         "parameters": metadata.parameters,
         "runs": profile.runs.iter().map(run).collect::<Vec<_>>(),
         "baseRuns": view.base_runs,
+        "verdict": view.changes.as_ref().map(|changes| changes::verdict(changes, functions)),
         "losses": metadata.losses,
         "lossesUnknown": metadata.losses.unknown,
         "notes": all_notes,
@@ -32,7 +35,7 @@ pub(crate) fn head(view: &View<'_>, functions: usize, tab: &str, notes: Vec<Stri
         "metric": view.metric.index(),
         "shape": view.shape().as_str(),
         "nodes": profile.tree.len(),
-        "functions": functions,
+        "functions": functions.len(),
         "threads": profile.threads.len(),
         "hasCalls": profile.tree.has_calls() || !profile.arcs.is_empty(),
         "countsApart": profile.has_counts_apart() && view.base_runs.is_none(),

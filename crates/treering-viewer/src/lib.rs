@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod blocks;
+mod changes;
 mod columns;
 mod details;
 mod fixed;
@@ -36,5 +37,6 @@ mod page;
 mod preorder;
 mod tree;
 
+pub use changes::{Changes, FunctionChange};
 pub use html::is_page;
 pub use page::{Disassemble, Page, View};

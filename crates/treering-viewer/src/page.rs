@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use treering_analysis::{Basis, CallGraph, Corrected, Presentation, default_metric};
 use treering_profile::{CodeAddress, MetricId, Profile, RecursionRule, pluralize};
 
+use crate::changes::{self, Changes};
 use crate::columns::Columns;
 use crate::functions::{Functions, Texts};
 use crate::html::{Live, Packed, Parts, html, inert, packed};
@@ -26,6 +27,8 @@ pub struct View<'a> {
     pub metric: MetricId,
     /// By run: whether it is one of the base, in a difference.
     pub base_runs: Option<Vec<bool>>,
+    /// Why the run changed, in a difference.
+    pub changes: Option<Changes>,
     /// Whether text of source files is put into the page.
     pub with_source: bool,
 }
@@ -63,6 +66,7 @@ impl<'a> View<'a> {
             facts: Vec::new(),
             metric: default_metric(profile).unwrap_or(MetricId::new(0)),
             base_runs: None,
+            changes: None,
             with_source: true,
         }
     }
@@ -126,7 +130,7 @@ impl Page {
         let (code, has_blocks) = code(view, &functions, &mut lines, &mut texts, disassemble, &mut left_out);
         let data = data(view, &functions, &lines, costs, texts, columns);
         let tab = if has_blocks && !has_lines { "blocks" } else { "source" };
-        let head = head::head(view, functions.len(), tab, left_out.clone());
+        let head = head::head(view, &functions, tab, left_out.clone());
         let packed =
             Packed { tree: packed(&tree), data: packed(&data), rest: packed(&rest), code: packed(&code) };
         Self { title: view.title.clone(), head: inert(&head.to_string()), packed, left_out }
@@ -224,6 +228,7 @@ fn data(
     let intervals: Vec<Value> =
         profile.metrics().map(|(metric, _)| intervals(view, metric, functions, &mut columns)).collect();
     let doubts = doubts(view, functions, &mut columns);
+    let changes = view.changes.as_ref().map(|changes| changes::columns(changes, functions, &mut columns));
     let skeleton = json!({
         "strings": columns.add_json(&texts.into_json()),
         "functions": table,
@@ -234,6 +239,7 @@ fn data(
         "unresolved": doubts.1,
         "fixed": fixed,
         "ports": ports,
+        "changes": changes,
         "details": columns.add_json(&details),
         "points": columns.add_json(&details::Points::of(profile, functions)),
     });

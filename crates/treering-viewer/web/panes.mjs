@@ -59,6 +59,7 @@ await intervals();
 await badges();
 await recursion();
 await differences();
+await divided();
 await lines();
 await reasons();
 await losses();
@@ -162,6 +163,23 @@ async function differences() {
     check((await text(row)).includes("−0.001") || (await text(row)).includes("−1.000"), `${view} has the sign: ${await text(row)}`);
   }
   await show({ view: "overview" });
+}
+
+/** Where calls were counted, a change is divided, and the first sentence is that of the text report. */
+async function divided() {
+  const [base, head] = [made("calls_base.trg"), made("calls_new.trg")];
+  await open(head, "--diff", base);
+  const told = JSON.parse(execFileSync(treering, ["diff", base, head, "--json"], { encoding: "utf8" }));
+  check((await text(".verdict")) === told.verdict.text && /main → parse, 4 → 8 calls/.test(told.verdict.text), `the verdict is ${await text(".verdict")}; the report says ${told.verdict.text}`);
+  const [parse, hash] = [await cells("parse"), await cells("hash")];
+  check(parse["more calls"] === "+40.000" && parse["cost/call"] === "0" && parse["Δ self ms"] === "▲ 40.000", `parse: ${JSON.stringify(parse)}`);
+  check(hash["more calls"] === "0" && hash["cost/call"] === "+20.000", `hash: ${JSON.stringify(hash)}`);
+  check((await page.evaluate(() => document.querySelector(".functions [aria-selected=true] .name").title)) === "main", "the caller is the current function");
+  // What is not of the whole run, or not as measured, is not divided.
+  await show({ normalised: true });
+  check(!("more calls" in (await cells("parse"))) && !(await page.$(".verdict")), "normalised costs are not divided");
+  await open(head, "--diff", base, "--focus", "parse");
+  check(!("more calls" in (await cells("parse"))) && !(await page.$(".verdict")), "a part is not divided");
 }
 
 /** Lines of V8's files have the ticks that the file tells. */

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use treering_analysis::{Corrected, correct, default_metric};
 use treering_profile::{CodeAddress, MetricId};
 use treering_symbols::CodeReader;
-use treering_viewer::{Page, View};
+use treering_viewer::{Changes, Page, View};
 
 use crate::failure::Failure;
 use crate::open::open_profile;
@@ -22,6 +22,8 @@ pub struct Wishes {
     pub with_source: bool,
     /// By run: whether it is one of the base, in a difference.
     pub base_runs: Option<Vec<bool>>,
+    /// Why the run changed, in a difference.
+    pub changes: Option<Changes>,
 }
 
 /// Makes a page of `part`, of a profile that was read from `file`. Percents are of `whole`.
@@ -55,6 +57,7 @@ fn view<'a>(whole: &Corrected<'_>, part: &'a Corrected<'_>, wishes: Wishes) -> V
     let facts = treering_report::facts(profile, &view.bases[metric.index()]).into_iter();
     view.facts = facts.map(|(label, text)| (label.to_owned(), text)).collect();
     view.base_runs = wishes.base_runs;
+    view.changes = wishes.changes;
     view.with_source = wishes.with_source;
     if let Some(title) = wishes.title {
         view.title = title;

@@ -47,6 +47,8 @@ export interface Head {
   parameters: Record<string, string>;
   runs: Run[];
   baseRuns: boolean[] | null;
+  /** In a difference: how much the run changed in a metric and why, and the function at which to look first. */
+  verdict: { text: string; function: number | null; metric: number } | null;
   losses: Record<string, number>;
   lossesUnknown: boolean;
   notes: string[];
@@ -137,8 +139,22 @@ export interface Data {
   fixed: (Fixed | null)[];
   /** By row: a function, or an arc where `caller` is 1 + the caller. */
   ports: { caller: Column; fn: Column; exits: Column; redos: Column; fails: Column; exceptions: Column } | null;
+  /** In a difference, of one metric: why self costs changed. Parts have their sign in the lowest bit. */
+  changes: { metric: number; baseCalls: Column; calls: Column; moreCalls: Column; costPerCall: Column } | null;
   details: Detail[];
   points: Point[];
+}
+
+/** Calls in both runs, and the two parts of the change of a function's self cost. */
+export interface Split {
+  calls: [base: number, now: number];
+  moreCalls: number;
+  costPerCall: number;
+}
+
+/** The number with its sign in the lowest bit: 0, −1, 1, −2, 2 … */
+function fromZigzag(value: number): number {
+  return value % 2 ? -(value + 1) / 2 : value / 2;
 }
 
 /** A stretch of a source file. */
@@ -234,6 +250,14 @@ export class Profile {
     this.#portRows ??= new Map(Array.from(rows.fn, (one, at) => [`${rows.caller[at]} ${one}`, at]));
     const at = this.#portRows.get(`${caller === null ? 0 : caller + 1} ${fn}`);
     return at === undefined ? null : { exits: rows.exits[at], redos: rows.redos[at], fails: rows.fails[at], exceptions: rows.exceptions[at] };
+  }
+
+  /** Why the self cost of a function changed by `by`; null where that is not known, as of a part of the run. */
+  split(metric: number, fn: number, by: number): Split | null {
+    const { changes } = this.data;
+    if (changes?.metric !== metric) return null;
+    const [moreCalls, costPerCall] = [fromZigzag(changes.moreCalls[fn]), fromZigzag(changes.costPerCall[fn])];
+    return moreCalls + costPerCall === by ? { calls: [changes.baseCalls[fn], changes.calls[fn]], moreCalls, costPerCall } : null;
   }
 
   /** The ports that the profile has columns for: exceptions only where there were any. */

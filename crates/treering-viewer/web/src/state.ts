@@ -317,7 +317,7 @@ function show(found: Analysis, second: Analysis | null) {
     generation.value = generation.peek() + 1;
     loaded.value = true;
     failure.value = null;
-    if (route.peek().fn < 0) route.value = { ...route.peek(), fn: hottest(found) };
+    if (route.peek().fn < 0) route.value = { ...route.peek(), fn: profile.head.verdict?.function ?? hottest(found) };
   });
 }
 

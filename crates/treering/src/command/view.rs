@@ -1,16 +1,16 @@
 //! `treering view`.
 
+mod difference;
 mod live;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use treering_analysis::{correct, default_metric};
-use treering_compare::{Pairing, align};
-use treering_profile::{Profile, merge};
+use treering_analysis::correct;
+use treering_profile::Profile;
 
 use crate::command::report::Part;
-use crate::failure::{Context as _, Failure, Outcome};
+use crate::failure::{Context as _, Outcome};
 use crate::interpreted::add_sources;
 use crate::open::open_profile;
 use crate::output::{check_page_target, clean_up_at_signals, write_whole};
@@ -67,12 +67,15 @@ impl View {
         check_page_target(&output, &inputs, self.force)?;
         let opened = open_profile(&self.file)?;
         opened.print_warnings();
-        let (mut profile, base_runs) = match &self.diff {
-            None => (opened.profile, None),
+        let (mut profile, base_runs, changes) = match &self.diff {
+            None => (opened.profile, None, None),
             Some(base) => {
                 let opened_base = open_profile(base)?;
                 opened_base.print_warnings();
-                self.difference(base, opened_base.profile, opened.profile)?
+                let both = difference::both((base, &self.file), &opened_base.profile, &opened.profile)?;
+                // The verdict is of the whole runs.
+                let changes = both.changes.filter(|_| self.part.is_everything());
+                (both.profile, Some(both.base_runs), changes)
             }
         };
         let working = Working::on("making the page");
@@ -83,7 +86,8 @@ impl View {
         let whole = correct(&profile);
         let part = whole.part(&selection).context(self.file.display())?;
         let title = base_runs.as_deref().map(|base_runs| difference_title(&part.profile, base_runs));
-        let wishes = Wishes { title: self.title.clone().or(title), with_source: !self.no_source, base_runs };
+        let wishes =
+            Wishes { title: self.title.clone().or(title), with_source: !self.no_source, base_runs, changes };
         let page = make(&self.file, &whole, &part, wishes)?;
         drop(working);
         page.left_out.iter().for_each(|what| tell!("note: {what}"));
@@ -98,41 +102,6 @@ impl View {
             }
         }
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// Both profiles as one, and which of its runs are those of the base.
-    fn difference(
-        &self,
-        base_path: &Path,
-        base: Profile,
-        new: Profile,
-    ) -> Result<(Profile, Option<Vec<bool>>), Failure> {
-        for (path, profile) in [(base_path, &base), (self.file.as_path(), &new)] {
-            if profile.is_arcs_only() {
-                let message = format!("{} has no stacks, so its calls cannot be compared", path.display());
-                return Err(Failure::new(message).hint("record it again, or count it with --tree"));
-            }
-        }
-        let name = |profile: &Profile| {
-            default_metric(profile).map(|metric| profile.metrics[metric.index()].name.clone())
-        };
-        let (of_base, of_new) = (name(&base), name(&new));
-        if let (Some(of_base), Some(of_new)) = (&of_base, &of_new)
-            && base.find_metric(of_new).is_none()
-            && new.find_metric(of_base).is_none()
-        {
-            return Err(Failure::new(format_args!(
-                "{} measures {of_base} and {} measures {of_new}: they cannot be compared",
-                base_path.display(),
-                self.file.display()
-            ))
-            .hint("record both in the same way"));
-        }
-        let runs = base.runs.len();
-        // A program of another folder, name or build is the same program here.
-        let merged = merge(&[&align(&base, &new, &Pairing::of(&base, &new)), &new]);
-        let is_base = (0..merged.runs.len()).map(|run| run < runs).collect();
-        Ok((merged, Some(is_base)))
     }
 
     fn output(&self) -> PathBuf {

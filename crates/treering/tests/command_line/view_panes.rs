@@ -93,6 +93,19 @@ fn panes_say_what_is_true_of_each_profile() {
         let stacks = stacks.replace("MORE", more).replace("LESS", less);
         trg(&session, name, &treering_testing::stacks(&stacks));
     }
+    let calls = |parse: u64, hash: u64| {
+        let mut events = "0 enter main\n".to_owned();
+        let mut at = 0;
+        for (name, each, times) in [("parse", 10_000_000, parse), ("hash", hash, 2)] {
+            for _ in 0..times {
+                events += &format!("{at} enter {name}\n{} leave\n", at + each);
+                at += each;
+            }
+        }
+        treering_testing::trace(&(events + &format!("{at} leave main")))
+    };
+    trg(&session, "calls_base.trg", &calls(4, 5_000_000));
+    trg(&session, "calls_new.trg", &calls(8, 15_000_000));
     file(
         &session,
         "unseen.folded",

@@ -5,10 +5,10 @@ import type { JSX } from "preact";
 import { grouped, percent, plural } from "../model/numbers.ts";
 import { halfWidthOfDifference, type Measure } from "../model/interval.ts";
 import type { Analysis } from "../model/analysis.ts";
-import { CATEGORIES } from "../profile.ts";
+import { CATEGORIES, type Split } from "../profile.ts";
 import { analysis, functionInterval, generation, go, interval, matches, measureOf, route, runCost, secondAnalysis, select, shownMetric, theProfile, type Route, type Sort } from "../state.ts";
 import { between, callsText, costColumn, delta, text } from "./cost.ts";
-import { Bar, DeltaBar, FunctionName, Kind, PaneHead, rowHeight, Rows, useSize, widest } from "./parts.tsx";
+import { Bar, DeltaBar, FunctionName, Kind, PaneHead, rowFont, rowHeight, Rows, useSize, widest } from "./parts.tsx";
 import { fitting, type Yielding } from "./columns.ts";
 import { ofFunction } from "./menu.tsx";
 import { NoFunctions } from "./reasons.tsx";
@@ -208,7 +208,7 @@ export function Functions() {
     const ports = route.value.steps.length || second ? [] : profile.portColumns;
     const uncertain = profile.data.uncertainty;
     const isTotal = totals !== "estimated" && totals !== "unknown";
-    const costWidth = (which: "self" | "total") => Math.max(percents ? 40 : 48, widest(list.slice(0, 200).map((one) => text(column, value(which, one))).concat(which === "self" ? `self ${column.head} ▾` : "total ▾"), 12));
+    const costWidth = (which: "self" | "total") => Math.max(percents ? 40 : 48, widest(list.slice(0, 200).map((one) => text(column, value(which, one))).concat(which === "self" ? `self ${column.head} ▾` : "total ▾"), rowFont()));
     const columns: FunctionColumn[] = [
       { sort: "self", label: `self${percents ? "" : ` ${column.head}`}`, width: costWidth("self"), rank: null, cell: (one) => (
         <span class="r" role="gridcell" title={uncertain?.[one] ? `± ${text(costColumn("natural", uncertain[one]), uncertain[one])}` : undefined}>{text(column, value("self", one))}</span>) },
@@ -257,29 +257,68 @@ export function Functions() {
   );
 }
 
+/** `8 → 32,019`, or one number where both are equal. */
+function callsOfBoth([base, now]: [number, number]): string {
+  return base === now ? grouped(now) : `${grouped(base)} → ${grouped(now)}`;
+}
+
 function Differences({ found, list, width, current, onKey }: { found: Analysis; list: number[]; width: number; current: number; onKey: (event: KeyboardEvent) => void }) {
-  const { fn, unit } = route.value;
-  const largest = Math.max(...list.slice(0, 5000).map((one) => Math.max(found.now.self[one], found.base!.self[one])), 1);
+  const { fn, unit, normalised } = route.value;
+  const profile = theProfile();
+  const first = list.slice(0, 5000);
+  const largest = Math.max(...first.map((one) => Math.max(found.now.self[one], found.base!.self[one])), 1);
   const column = costColumn(unit === "run" || unit === "parent" ? "run" : "natural", largest);
   const baseColumn = costColumn(unit === "run" || unit === "parent" ? "run" : "natural", largest, "base");
-  const changes = list.slice(0, 5000).map((one) => changeOf(found, "self", one));
+  const changes = first.map((one) => changeOf(found, "self", one));
   const from = Math.min(0, ...changes.map((change) => change.by - change.half));
   const to = Math.max(0, ...changes.map((change) => change.by + change.half));
-  const used = 52 * 2 + 66 + 60 + 24 + 7 * 5;
+  const splitOf = (one: number, change: Change) => (normalised ? null : profile.split(found.metric, one, change.by));
+  const splits = first.slice(0, 200).map((one, at) => splitOf(one, changes[at]));
+  const isSplit = splits.some((split) => split !== null && split.moreCalls + split.costPerCall !== 0);
+  const part = (value: number | undefined) => (value === undefined ? "" : delta(column, column.value(value)));
+  const changeWidth = Math.max(52, widest(changes.slice(0, 200).map((change) => delta(column, column.value(change.by), change.sure)).concat(`Δ self ${column.head} ▾`), rowFont()));
+  const partWidth = (label: string, read: (split: Split) => number) => Math.max(40, widest(splits.map((split) => part(split ? read(split) : undefined)).concat(label), rowFont()));
+  const partColumn = (label: string, rank: number, read: (split: Split) => number) => ({
+    sort: null, label, width: partWidth(label, read), rank, cell: (one: number, change: Change) => {
+      const split = splitOf(one, change);
+      return <span class={`r ${split && read(split) ? "" : "dim"}`} role="gridcell">{part(split ? read(split) : undefined)}</span>;
+    },
+  });
+  const callsWidth = Math.min(150, widest(splits.map((split) => (split ? callsOfBoth(split.calls) : "")).concat("calls")));
+  // Column by column; those of the lowest rank give way to names.
+  const columns: (Yielding & { sort: Sort | null; label: string; cell(one: number, change: Change): JSX.Element })[] = [
+    { sort: null, label: `base ${column.head}`, width: 52, rank: isSplit ? 2 : null, cell: (one) => {
+      const base = found.base!.self[one];
+      return <span class="r dim" role="gridcell">{base === 0 && found.base!.total[one] === 0 ? "–" : text(baseColumn, baseColumn.value(base))}</span>;
+    } },
+    { sort: "self", label: `new ${column.head}`, width: 52, rank: isSplit ? 3 : null, cell: (one) => {
+      const now = found.now.self[one];
+      return <span class="r" role="gridcell">{now === 0 && found.now.total[one] === 0 ? "–" : text(column, column.value(now))}</span>;
+    } },
+    { sort: "delta", label: `Δ self ${column.head}`, width: changeWidth, rank: null, cell: (_one, change) => (
+      <span class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`} role="gridcell">{delta(column, column.value(change.by), change.sure)}</span>) },
+    ...(isSplit ? [
+      partColumn("more calls", 5, (split) => split.moreCalls),
+      partColumn("cost/call", 6, (split) => split.costPerCall),
+      { sort: null, label: "calls", width: callsWidth, rank: 1, cell: (one: number, change: Change) => {
+        const split = splitOf(one, change);
+        return <span class="r dim small" role="gridcell">{split ? callsOfBoth(split.calls) : ""}</span>;
+      } },
+    ] : []),
+    { sort: null, label: "", width: 60, rank: isSplit ? 0 : null, cell: (_one, change) => <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} /> },
+  ];
+  const kept = fitting(columns.map((one) => ({ ...one, width: one.width + GAP })), width - PADDING, innerWidth <= 760 ? 110 : 150);
+  const used = kept.reduce((sum, one) => sum + one.width, PADDING);
   return (
-    <div class="table" style={{ "--columns": "52px 52px 66px 60px minmax(0,1fr)" }}>
+    <div class="table" style={{ "--columns": `${kept.map((one) => `${one.width - GAP}px`).join(" ")} minmax(0,1fr)` }}>
       <Rows count={list.length} height={rowHeight()} current={current} onKey={onKey} label="functions"
-        head={<Head columns={[[null, `base ${column.head}`, true], ["self", `new ${column.head}`, true], ["delta", "Δ self", true], [null, "", false], ["name", "function", false]]} />}
+        head={<Head columns={[...kept.map((one): [Sort | null, string, boolean] => [one.sort, one.label, true]), ["name", "function", false]]} />}
         render={(at) => {
           const one = list[at];
           const change = changeOf(found, "self", one);
-          const [base, now] = [found.base!.self[one], found.now.self[one]];
           return (
             <div class="row" role="row" key={one} {...ofFunction(one)} aria-label={rowLabel(one)} aria-selected={one === fn} onClick={() => select(one)}>
-              <span class="r dim" role="gridcell">{base === 0 && found.base!.total[one] === 0 ? "–" : text(baseColumn, baseColumn.value(base))}</span>
-              <span class="r" role="gridcell">{now === 0 && found.now.total[one] === 0 ? "–" : text(column, column.value(now))}</span>
-              <span class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`} role="gridcell">{delta(column, column.value(change.by), change.sure)}</span>
-              <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} />
+              {kept.map((column) => column.cell(one, change))}
               <span role="gridcell" class="with-tag">
                 <FunctionName fn={one} width={width - used - (change.kind === "new" || change.kind === "gone" ? 40 : 0)} />
                 {(change.kind === "new" || change.kind === "gone") && <span class="tag">{change.kind}</span>}

@@ -1,7 +1,7 @@
 // The trust header: what ran, how it was measured, what is missing.
 
 import { amount, duration, grouped, percent, plural } from "../model/numbers.ts";
-import { analysis, go, helpOpen, route, shownMetric, theProfile } from "../state.ts";
+import { analysis, go, helpOpen, route, select, shownMetric, theProfile } from "../state.ts";
 import type { Head } from "../profile.ts";
 import { live } from "../live.ts";
 
@@ -106,8 +106,22 @@ export function Header() {
         <button type="button" class="icon" aria-label="dark or light" title="dark or light (D)" onClick={theme}>◐</button>
         <button type="button" class="icon" aria-label="keys" title="keys (?)" onClick={() => (helpOpen.value = true)}>?</button>
       </div>
+      <Verdict head={head} />
       {route.value.open && <Details head={head} />}
     </header>
+  );
+}
+
+/** How much the run changed and why: the first sentence of a difference. A click leads to the function at which to look. */
+function Verdict({ head }: { head: Head }) {
+  const { verdict } = head;
+  // Of the whole run in the metric that was compared, as measured.
+  if (!verdict || shownMetric() !== verdict.metric || route.value.normalised) return null;
+  const { text, function: cause } = verdict;
+  return (
+    <p class="verdict">
+      {cause === null ? text : <button type="button" class="link" title="show the function at which to look first" onClick={() => select(cause)}>{text}</button>}
+    </p>
   );
 }
 

@@ -188,6 +188,11 @@ export function rowHeight(): number {
   return innerWidth <= 760 ? 40 : 22;
 }
 
+/** The size of a row's text, which `widest` needs to know. */
+export function rowFont(): number {
+  return innerWidth <= 760 ? 14 : 12;
+}
+
 /** The element of a row, which its table says to be the active one. */
 export function rowId(label: string, at: number): string {
   return `${label.replace(/\W+/g, "-")}-${at}`;

@@ -152,5 +152,5 @@ fn page(target: &Path, title: Option<String>, mut profile: Profile) -> Result<Pa
         add_calls_metric(&mut profile);
     }
     let whole = correct(&profile);
-    make(target, &whole, &whole, Wishes { title, with_source: true, base_runs: None })
+    make(target, &whole, &whole, Wishes { title, with_source: true, ..Wishes::default() })
 }

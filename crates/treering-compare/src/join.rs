@@ -1,0 +1,68 @@
+//! Two profiles as one, in which a function of both is one.
+
+use treering_profile::{Function, FunctionId, Interner, Module, ModuleId, Profile, StringId, merge};
+
+use crate::pairing::Pairing;
+
+/// Two profiles as one.
+#[derive(Clone, Debug)]
+pub struct Joined {
+    /// All runs, those of the base first. Modules and functions of the base have the names that the head gives them.
+    pub profile: Profile,
+    /// By group of the pairing, its function in `profile`; that of the head where it has several.
+    pub functions: Vec<FunctionId>,
+}
+
+/// Merges two profiles so that a function of both is one. `pairing` is that of these two.
+pub fn join(base: &Profile, head: &Profile, pairing: &Pairing) -> Joined {
+    let aligned = align(base, head, pairing);
+    let mut profile = merge(&[&aligned, head]);
+    let functions = pairing.groups.iter().map(|group| {
+        let of_head = group.functions.head.first().map(|&id| (head, id));
+        let found = of_head.or_else(|| group.functions.base.first().map(|&id| (&aligned, id)));
+        found.map_or(Profile::ROOT, |(from, id)| {
+            let function = transferred(&mut profile, from, id);
+            profile.functions.intern(function)
+        })
+    });
+    let functions = functions.collect();
+    Joined { profile, functions }
+}
+
+/// The base with its modules and functions named as the head names them, where both have them.
+fn align(base: &Profile, head: &Profile, pairing: &Pairing) -> Profile {
+    let mut aligned = base.clone();
+    let mut functions = base.functions.entries().to_vec();
+    for group in pairing.groups.iter().skip(1).filter(|group| group.is_paired()) {
+        for &id in &group.functions.base {
+            let kind = base.functions[id].kind;
+            let same_kind = |other: &&FunctionId| head.functions[**other].kind == kind;
+            let model = *group.functions.head.iter().find(same_kind).unwrap_or(&group.functions.head[0]);
+            functions[id.index()] = Function { kind, ..transferred(&mut aligned, head, model) };
+        }
+    }
+    aligned.functions = Interner::from_entries(functions);
+    aligned
+}
+
+/// A function of another profile, in the tables of this one.
+fn transferred(into: &mut Profile, from: &Profile, id: FunctionId) -> Function {
+    let function = &from.functions[id];
+    let module = function.module.map(|module| module_in(into, from, module));
+    let mut text = |id: StringId| into.strings.intern(&from.strings[id]);
+    Function {
+        name: text(function.name),
+        linkage_name: text(function.linkage_name),
+        module,
+        file: text(function.file),
+        line: function.line,
+        address: function.address,
+        kind: function.kind,
+    }
+}
+
+fn module_in(into: &mut Profile, from: &Profile, module: ModuleId) -> ModuleId {
+    let Module { path, build_id, kind } = &from.modules[module];
+    let path = into.strings.intern(&from.strings[*path]);
+    into.modules.intern(Module { path, build_id: build_id.clone(), kind: *kind })
+}
