@@ -99,6 +99,7 @@ const RULES: &[Rule] = &[
         elsewhere: Only(&["libc"]),
     },
     Rule { name: "treering-cache", may_use: &[], elsewhere: Only(&["libc"]) },
+    Rule { name: "treering-measure", may_use: &["treering-temporary"], elsewhere: Any },
     Rule { name: "treering-temporary", may_use: &[], elsewhere: Only(&[]) },
     Rule {
         name: "treering-octave",
@@ -125,6 +126,7 @@ const EVERYTHING: &[&str] = &[
     "treering-compare",
     "treering-events",
     "treering-formats",
+    "treering-measure",
     "treering-perf",
     "treering-proc",
     "treering-profile",

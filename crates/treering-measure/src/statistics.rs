@@ -1,0 +1,144 @@
+//! Sums up samples.
+
+/// The usual numbers of several samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// The standard deviation of the samples; nothing for a single one.
+    pub deviation: Option<f64>,
+    /// The median.
+    pub median: f64,
+    /// The least sample.
+    pub least: f64,
+    /// The greatest sample.
+    pub greatest: f64,
+}
+
+impl Summary {
+    /// That of some samples; nothing of none.
+    pub fn of(samples: &[f64]) -> Option<Self> {
+        let mut sorted = samples.to_vec();
+        let (&least, &greatest) =
+            (samples.iter().min_by(|a, b| a.total_cmp(b))?, samples.iter().max_by(|a, b| a.total_cmp(b))?);
+        let count = samples.len() as f64;
+        let mean = samples.iter().sum::<f64>() / count;
+        let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
+        let deviation = (samples.len() > 1).then(|| (squares / (count - 1.0)).sqrt());
+        Some(Self { mean, deviation, median: median(&mut sorted), least, greatest })
+    }
+}
+
+/// How much more the second of two costs, as a part of the first, and between which bounds that lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The change of the medians: 0.01 for +1 %.
+    pub change: f64,
+    /// The lower bound of the interval of 95 %.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// How often rounds are drawn.
+    const DRAWS: usize = 4000;
+
+    /// The change from base to head, each of which has one sample of each round; nothing if they have none, or not equally
+    /// many, or the base cost nothing.
+    ///
+    /// The interval is a bootstrap of percentiles: rounds are drawn with replacement, a round as a whole, and the medians
+    /// of both compared. What slows down a whole round moves both medians, and so cancels. B. Efron and R. J. Tibshirani,
+    /// "An Introduction to the Bootstrap", 1993, chapter 13.
+    pub fn of_change(base: &[f64], head: &[f64], seed: u64) -> Option<Self> {
+        let rounds = base.len();
+        if rounds == 0 || rounds != head.len() {
+            return None;
+        }
+        let change_of = |base: &mut [f64], head: &mut [f64]| {
+            let of_base = median(base);
+            (of_base > 0.0).then(|| median(head) / of_base - 1.0)
+        };
+        let change = change_of(&mut base.to_vec(), &mut head.to_vec())?;
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (mut of_base, mut of_head) = (vec![0.0; rounds], vec![0.0; rounds]);
+        let mut changes = Vec::with_capacity(Self::DRAWS);
+        for _ in 0..Self::DRAWS {
+            for place in 0..rounds {
+                let round = random.usize(..rounds);
+                (of_base[place], of_head[place]) = (base[round], head[round]);
+            }
+            changes.extend(change_of(&mut of_base, &mut of_head));
+        }
+        changes.sort_by(f64::total_cmp);
+        let at = |part: f64| {
+            changes.get((part * (changes.len().saturating_sub(1)) as f64).round() as usize).copied()
+        };
+        Some(Self { change, low: at(0.025)?, high: at(0.975)? })
+    }
+
+    /// Whether 0 is within the interval.
+    pub fn holds_none(&self) -> bool {
+        self.low <= 0.0 && self.high >= 0.0
+    }
+}
+
+/// The median; puts the samples in order.
+fn median(samples: &mut [f64]) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    let middle = samples.len() / 2;
+    match samples.len() % 2 {
+        _ if samples.is_empty() => f64::NAN,
+        0 => f64::midpoint(samples[middle - 1], samples[middle]),
+        _ => samples[middle],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: [f64; 12] = [80.6, 79.2, 83.1, 81.0, 78.4, 89.7, 80.1, 82.2, 79.9, 81.5, 75.8, 80.6];
+    const HEAD: [f64; 12] = [69.7, 68.8, 72.4, 70.1, 67.5, 80.3, 69.2, 71.8, 69.9, 70.0, 65.8, 69.7];
+
+    fn is_close(a: f64, b: f64, by: f64) {
+        assert!((a - b).abs() <= by, "{a} {b}");
+    }
+
+    /// The numbers are those of Python's `statistics`.
+    #[test]
+    fn summaries_are_those_of_another_implementation() {
+        let summary = Summary::of(&BASE).unwrap();
+        is_close(summary.mean, 81.008_333_333_333_33, 1e-9);
+        is_close(summary.deviation.unwrap(), 3.318_942_420_090_892_6, 1e-9);
+        assert_eq!((summary.median, summary.least, summary.greatest), (80.6, 75.8, 89.7));
+        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(Summary::of(&[2.0]).unwrap().deviation, None);
+    }
+
+    /// The bounds are those of 300,000 draws in Python.
+    #[test]
+    fn intervals_are_those_of_another_implementation() {
+        let estimate = Estimate::of_change(&BASE, &HEAD, 3).unwrap();
+        is_close(estimate.change, -0.133_995_037_220_843_5, 1e-9);
+        is_close(estimate.low, -0.140_490_8, 0.0006);
+        is_close(estimate.high, -0.126_520_7, 0.0006);
+    }
+
+    #[test]
+    fn what_slows_down_both_is_no_change() {
+        let factors = [1.0, 1.4, 0.9, 2.0, 1.1, 1.3, 0.8, 1.7, 1.2, 1.0, 1.5, 1.6];
+        let slowed: Vec<f64> = BASE.iter().zip(factors).map(|(time, factor)| time * factor).collect();
+        let head: Vec<f64> = slowed.iter().map(|time| time * 1.05).collect();
+        let estimate = Estimate::of_change(&slowed, &head, 3).unwrap();
+        is_close(estimate.low, 0.05, 1e-9);
+        is_close(estimate.high, 0.05, 1e-9);
+    }
+
+    #[test]
+    fn nothing_is_estimated_from_nothing() {
+        assert_eq!(Estimate::of_change(&[], &[], 1), None);
+        assert_eq!(Estimate::of_change(&[1.0], &[1.0, 2.0], 1), None);
+        assert_eq!(Estimate::of_change(&[0.0], &[1.0], 1), None);
+    }
+}
