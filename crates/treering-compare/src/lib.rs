@@ -1,9 +1,12 @@
-//! The difference of two profiles, and the call that is its cause.
+//! The difference of two profiles, and the call that is its cause; how costs grow over profiles of several sizes.
 //!
 //! [`compare`] pairs modules and functions of a *base* and a *head*, matches their trees by chains of callers, and gives
 //! for every function, arc and context the cost in both. Where calls were counted, each change of a function is split in
 //! two that add up to it exactly: *more calls*, and *cost per call*. Everything is base → head, and change = head − base.
 //! Nothing here does I/O or words anything: that is for `treering-report`.
+//!
+//! [`growth`] fits how the costs of all functions grow over profiles of several sizes, and finds the function that makes
+//! the run grow as it does.
 //!
 //! ```
 //! use treering_compare::{Options, compare};
@@ -22,6 +25,7 @@
 mod cause;
 mod contexts;
 mod difference;
+mod growth;
 mod join;
 mod name;
 mod noise;
@@ -35,6 +39,10 @@ mod tests;
 pub use cause::{Cause, Reason};
 pub use contexts::{ContextChange, Contexts};
 pub use difference::{ArcChange, Change, Difference, FunctionChange, NotComparable, Options, compare};
+pub use growth::{
+    Culprit, Curve, FORETOLD, Form, FunctionGrowth, FunctionPart, LEAST_SIZES, Model, NotScalable, Scaling,
+    Sized, growth,
+};
 pub use join::{Joined, join};
 pub use name::{Spelling, spelled};
 pub use pairing::{Group, GroupIndex, ModulePair, PairedBy, Pairing};

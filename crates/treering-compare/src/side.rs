@@ -31,14 +31,7 @@ impl Prepared {
         for arc in &mut unified.arcs {
             (arc.caller, arc.callee) = (stands(arc.caller), stands(arc.callee));
         }
-        let mut basis = Basis::of(&unified, metric);
-        if basis.samples.is_none() && profile.metrics[metric.index()].name == "samples" {
-            // Files of other tools have nothing but the number of samples: each is one.
-            basis.samples = Some(metric);
-            for run in basis.runs.iter_mut().chain([&mut basis.run]) {
-                run.samples = run.cost;
-            }
-        }
+        let basis = basis(&unified, metric);
         let graph = CallGraph::of(&unified, &basis, Presentation::Contexts);
         Self { profile: unified, graph, metric, groups: groups.to_vec() }
     }
@@ -49,9 +42,27 @@ impl Prepared {
 
     /// Whether nodes of the tree are chains of callers.
     pub(crate) fn has_contexts(&self) -> bool {
-        let tree = !self.profile.is_arcs_only() && self.profile.recursion != RecursionRule::Flat;
-        tree && !self.profile.has_no_stacks_of(self.metric)
+        has_contexts(&self.profile, self.metric)
     }
+}
+
+/// Whether nodes of a profile's tree are chains of callers.
+pub(crate) fn has_contexts(profile: &Profile, metric: MetricId) -> bool {
+    let tree = !profile.is_arcs_only() && profile.recursion != RecursionRule::Flat;
+    tree && !profile.has_no_stacks_of(metric)
+}
+
+/// The basis of a profile in a metric, which may be the number of its samples.
+pub(crate) fn basis(profile: &Profile, metric: MetricId) -> Basis {
+    let mut basis = Basis::of(profile, metric);
+    if basis.samples.is_none() && profile.metrics[metric.index()].name == "samples" {
+        // Files of other tools have nothing but the number of samples: each is one.
+        basis.samples = Some(metric);
+        for run in basis.runs.iter_mut().chain([&mut basis.run]) {
+            run.samples = run.cost;
+        }
+    }
+    basis
 }
 
 fn with_functions(tree: &Tree, stands: impl Fn(FunctionId) -> FunctionId) -> Tree {
