@@ -56,7 +56,7 @@ const RULES: &[Rule] = &[
         elsewhere: Not(&["libc", "memmap2", "object", "prost", "perf-event-open-sys"]),
     },
     Rule { name: "treering-viewer", may_use: &["treering-analysis", "treering-profile"], elsewhere: Any },
-    Rule { name: "treering-archive", may_use: &["treering-analysis", "treering-profile"], elsewhere: Any },
+    Rule { name: "treering-archive", may_use: &[], elsewhere: Any },
     Rule {
         name: "treering-formats",
         may_use: &["treering-events", "treering-profile"],

@@ -1,0 +1,188 @@
+//! The JSON of google-benchmark.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{ImportError, time};
+use crate::machine::Machine;
+use crate::manifest::{Manifest, Measured, Named, Unit, metric};
+use crate::word::Word;
+
+/// Reads what a program of google-benchmark wrote as JSON: the times of an iteration, one for each repetition.
+///
+/// # Errors
+/// The file is none of google-benchmark's.
+pub fn google_benchmark(json: &[u8]) -> Result<Vec<Manifest>, ImportError> {
+    let file: Value = serde_json::from_slice(json)?;
+    let list =
+        file["benchmarks"].as_array().ok_or_else(|| ImportError::wrong("benchmarks", "there are none"))?;
+    let mut names: Vec<&str> = Vec::new();
+    let mut entries: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+    for entry in list {
+        let name = entry["run_name"].as_str().or(entry["name"].as_str());
+        let name = name.ok_or_else(|| ImportError::wrong("a benchmark", "it has no name"))?;
+        let of = entries.entry(name).or_default();
+        if of.is_empty() {
+            names.push(name);
+        }
+        of.push(entry);
+    }
+    names.into_iter().map(|name| benchmark(name, &entries[name], &file["context"])).collect()
+}
+
+fn benchmark(name: &str, entries: &[&Value], context: &Value) -> Result<Manifest, ImportError> {
+    let is_aggregate = |entry: &&&Value| entry["run_type"] == "aggregate";
+    let (aggregates, single): (Vec<&&Value>, Vec<&&Value>) = entries.iter().partition(is_aggregate);
+    let failed = |entry: &&&&Value| entry["error_occurred"] == true;
+    let mut notes: Vec<String> = single
+        .iter()
+        .filter(failed)
+        .map(|entry| format!("it failed: {}", entry["error_message"].as_str().unwrap_or("no message")))
+        .collect();
+    let mut used: Vec<&Value> = single.iter().filter(|entry| !failed(entry)).map(|entry| **entry).collect();
+    if single.is_empty() {
+        notes.push("only the mean of all repetitions is known".to_owned());
+        used.extend(aggregates.into_iter().filter(|entry| entry["aggregate_name"] == "mean").copied());
+    }
+    let mut samples = BTreeMap::new();
+    for (metric, key) in [(metric::CPU, "cpu_time"), (metric::WALL, "real_time")] {
+        let values: Result<Vec<f64>, ImportError> =
+            used.iter().map(|entry| nanoseconds(name, entry, key)).collect();
+        samples.insert(metric.to_owned(), Measured { unit: Unit::Ns, values: values? });
+    }
+    let (program, parameters) = parameters(name);
+    let text = |key: &str| context[key].as_str().unwrap_or_default().to_owned();
+    Ok(Manifest {
+        program,
+        command: vec![Word::from(text("executable"))],
+        parameters,
+        results: used.first().map_or(Vec::new(), |entry| counters(entry)),
+        machine: Machine {
+            host: text("host_name"),
+            cores: context["num_cpus"].as_u64().and_then(|cores| u32::try_from(cores).ok()).unwrap_or(0),
+            ..Machine::default()
+        },
+        started: text("date").parse().unwrap_or_default(),
+        samples,
+        notes,
+        clock: "google-benchmark: times of an iteration".to_owned(),
+        imported_from: Some("google-benchmark".to_owned()),
+        ..Manifest::default()
+    })
+}
+
+fn nanoseconds(name: &str, entry: &Value, key: &str) -> Result<f64, ImportError> {
+    let unit = entry["time_unit"].as_str().unwrap_or("ns");
+    let factor = match unit {
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return Err(ImportError::wrong(name, format!("{unit:?} is no unit of time"))),
+    };
+    Ok(time(name, &entry[key])? * factor)
+}
+
+/// The name without its arguments, and these: `BM_fill/n:64/8` has `n` = 64 and `arg` = 8. Words that are no arguments, as
+/// `real_time`, belong to the name.
+fn parameters(name: &str) -> (String, BTreeMap<String, String>) {
+    let (mut program, mut parameters, mut unnamed) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let is_number = |text: &str| text.parse::<f64>().is_ok();
+    for (at, part) in name.split('/').enumerate() {
+        match part.split_once(':') {
+            _ if at == 0 => program.push(part),
+            Some((key, value)) if is_number(value) && !key.is_empty() => {
+                parameters.insert(key.to_owned(), value.to_owned());
+            }
+            _ if is_number(part) => unnamed.push(part),
+            _ => program.push(part),
+        }
+    }
+    let is_only = unnamed.len() == 1;
+    for (at, value) in unnamed.into_iter().enumerate() {
+        let key = if is_only { "arg".to_owned() } else { format!("arg{}", at + 1) };
+        parameters.insert(key, value.to_owned());
+    }
+    (program.join("/"), parameters)
+}
+
+/// What the benchmark counted by itself. All other keys are known.
+fn counters(entry: &Value) -> Vec<Named> {
+    const KNOWN: [&str; 8] = [
+        "iterations",
+        "real_time",
+        "cpu_time",
+        "repetitions",
+        "repetition_index",
+        "threads",
+        "family_index",
+        "per_family_instance_index",
+    ];
+    let pairs = entry.as_object().into_iter().flatten();
+    let counted = pairs.filter(|(name, value)| value.is_number() && !KNOWN.contains(&name.as_str()));
+    counted.map(|(name, value)| Named { name: name.clone(), value: value.to_string() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made by google-benchmark 1.7.1; see the fixture's README.
+    const FILE: &[u8] = include_bytes!("../../../../fixtures/bench/google-benchmark.json");
+
+    #[test]
+    fn repetitions_and_arguments_of_google_benchmark_are_read() {
+        let runs = google_benchmark(FILE).unwrap();
+        let of = |run: &Manifest| {
+            let parameters: Vec<String> =
+                run.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            (run.program.clone(), parameters.join(" "), run.rounds())
+        };
+        let expected = [
+            ("BM_fill", "n=64"),
+            ("BM_fill", "n=512"),
+            ("BM_pair/real_time", "arg1=3 arg2=4"),
+            ("BM_plain", ""),
+        ];
+        let expected = expected.map(|(program, parameters)| (program.to_owned(), parameters.to_owned(), 3));
+        assert_eq!(runs.iter().map(of).collect::<Vec<_>>(), expected);
+        // As the file states them; microseconds in the third.
+        assert_eq!(runs[0].samples["cpu"].values[1], 37.774402442876685);
+        assert!((runs[2].samples["wall"].values[1] - 0.5831032645199686).abs() < 1e-9);
+        assert_eq!(runs[1].results[0], Named { name: "cells".into(), value: "512.0".into() });
+        assert_eq!(runs[0].started.to_string(), "2026-11-27T14:28:31.000000000Z");
+        assert_eq!((runs[0].machine.cores, runs[0].machine.host.as_str()), (2, "vm"));
+    }
+
+    #[test]
+    fn a_file_of_aggregates_has_means_and_failures_are_noted() {
+        let mut file: Value = serde_json::from_slice(FILE).unwrap();
+        let list = file["benchmarks"].as_array_mut().unwrap();
+        list.retain(|entry| entry["run_type"] == "aggregate");
+        let runs = google_benchmark(&serde_json::to_vec(&file).unwrap()).unwrap();
+        assert_eq!(runs[0].samples["cpu"].values, [36.78351935698993]);
+        assert_eq!(runs[0].notes, ["only the mean of all repetitions is known"]);
+        let failed = br#"{"context":{},"benchmarks":[{"name":"A","run_type":"iteration","error_occurred":true,"error_message":"no file"}]}"#;
+        let runs = google_benchmark(failed).unwrap();
+        assert_eq!((runs[0].notes.clone(), runs[0].rounds()), (vec!["it failed: no file".to_owned()], 0));
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        for (text, message) in [
+            ("{}", "benchmarks: there are none"),
+            (r#"{"benchmarks":[{}]}"#, "a benchmark: it has no name"),
+            (r#"{"benchmarks":[{"name":"A"}]}"#, "A: null is no time"),
+            (
+                r#"{"benchmarks":[{"name":"A","cpu_time":1,"real_time":1,"time_unit":"h"}]}"#,
+                "A: \"h\" is no unit of time",
+            ),
+        ] {
+            assert_eq!(google_benchmark(text.as_bytes()).unwrap_err().to_string(), message);
+        }
+        for length in (0..FILE.len()).step_by(7) {
+            let _ = google_benchmark(&FILE[..length]);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The JSON of hyperfine.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{ImportError, time};
+use crate::manifest::{Manifest, Measured, Unit, metric};
+use crate::word::Word;
+
+/// Nanoseconds in a second, which hyperfine's times are in.
+const SECOND: f64 = 1e9;
+
+/// Reads what `hyperfine --export-json` wrote: the wall time and memory of every round; the processor time as the mean
+/// that hyperfine states.
+///
+/// # Errors
+/// The file is none of hyperfine's.
+pub fn hyperfine(json: &[u8]) -> Result<Vec<Manifest>, ImportError> {
+    let file: Value = serde_json::from_slice(json)?;
+    let results =
+        file["results"].as_array().ok_or_else(|| ImportError::wrong("results", "there are none"))?;
+    results.iter().map(result).collect()
+}
+
+fn result(result: &Value) -> Result<Manifest, ImportError> {
+    let command =
+        result["command"].as_str().ok_or_else(|| ImportError::wrong("a result", "it has no command"))?;
+    let mut samples = BTreeMap::new();
+    let mut notes = Vec::new();
+    let list = |name: &str| result.get(name).and_then(Value::as_array).filter(|list| !list.is_empty());
+    let wall: Vec<f64> = match list("times") {
+        Some(times) => times
+            .iter()
+            .map(|value| Ok(time(command, value)? * SECOND))
+            .collect::<Result<_, ImportError>>()?,
+        None => {
+            notes.push("only the mean of all rounds is known".to_owned());
+            vec![time(command, &result["mean"])? * SECOND]
+        }
+    };
+    if let (Some(user), Some(system)) = (result["user"].as_f64(), result["system"].as_f64()) {
+        notes.push("the processor time is the mean of all rounds".to_owned());
+        samples.insert(
+            metric::CPU.to_owned(),
+            Measured { unit: Unit::Ns, values: vec![(user + system) * SECOND] },
+        );
+    }
+    if let Some(memory) = list("memory_usage_byte") {
+        let values: Option<Vec<f64>> = memory.iter().map(Value::as_f64).collect();
+        let values = values.ok_or_else(|| ImportError::wrong(command, "its memory is no list of numbers"))?;
+        samples.insert(metric::MEMORY.to_owned(), Measured { unit: Unit::Bytes, values });
+    }
+    let failed =
+        list("exit_codes").map_or(0, |codes| codes.iter().filter(|code| code.as_i64() != Some(0)).count());
+    if failed > 0 {
+        notes.push(format!("the command failed in {failed} of {} rounds", wall.len()));
+    }
+    samples.insert(metric::WALL.to_owned(), Measured { unit: Unit::Ns, values: wall });
+    let parameters = result.get("parameters").and_then(Value::as_object);
+    let parameters: BTreeMap<String, String> = parameters
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .collect();
+    Ok(Manifest {
+        program: without(command, &parameters),
+        command: command.split_whitespace().map(Word::from).collect(),
+        parameters,
+        samples,
+        notes,
+        clock: "hyperfine: wall by the monotonic clock".to_owned(),
+        imported_from: Some("hyperfine".to_owned()),
+        ..Manifest::default()
+    })
+}
+
+/// The words of a command in which no parameter stands: hyperfine states the command with the values in their places.
+/// So words are the same for all values if no value occurs in them.
+fn without(command: &str, parameters: &BTreeMap<String, String>) -> String {
+    let is_fixed =
+        |word: &&str| !parameters.values().any(|value| !value.is_empty() && word.contains(value.as_str()));
+    let words: Vec<&str> = command.split_whitespace().filter(is_fixed).collect();
+    if words.is_empty() { command.to_owned() } else { words.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made by hyperfine 1.15; see the fixture's README.
+    const FILE: &[u8] = include_bytes!("../../../../fixtures/bench/hyperfine.json");
+
+    #[test]
+    fn rounds_and_parameters_of_hyperfine_are_read() {
+        let runs = hyperfine(FILE).unwrap();
+        let of = |run: &Manifest| (run.program.clone(), run.parameters["n"].clone(), run.rounds());
+        assert_eq!(
+            runs.iter().map(of).collect::<Vec<_>>(),
+            [("sleep".to_owned(), "1".to_owned(), 4), ("sleep".to_owned(), "2".to_owned(), 4)]
+        );
+        // The file's own mean, in seconds.
+        let mean = runs[0].samples["wall"].values.iter().sum::<f64>() / 4e9;
+        assert!((mean - 0.00749075275).abs() < 1e-12);
+        assert_eq!(runs[1].samples["cpu"].values, [(0.0011367500000000002 + 0.00037224999999999997) * 1e9]);
+    }
+
+    #[test]
+    fn failed_rounds_are_noted_and_other_files_refused() {
+        let text = String::from_utf8(FILE.to_vec()).unwrap().replacen("0,\n        0,", "0,\n        3,", 1);
+        let runs = hyperfine(text.as_bytes()).unwrap();
+        assert!(
+            runs[0].notes.contains(&"the command failed in 1 of 4 rounds".to_owned()),
+            "{:?}",
+            runs[0].notes
+        );
+        for (text, message) in [
+            ("", "it is no JSON: EOF while parsing a value at line 1 column 0"),
+            ("{}", "results: there are none"),
+            (r#"{"results":[{}]}"#, "a result: it has no command"),
+            (r#"{"results":[{"command":"ls","times":[-1]}]}"#, "ls: -1 is no time"),
+            (r#"{"results":[{"command":"ls"}]}"#, "ls: null is no time"),
+        ] {
+            assert_eq!(hyperfine(text.as_bytes()).unwrap_err().to_string(), message);
+        }
+        for length in 0..FILE.len() {
+            let _ = hyperfine(&FILE[..length]);
+        }
+    }
+}
