@@ -87,6 +87,13 @@ with_formats!(declare_error);
 
 impl std::error::Error for Error {}
 
+impl ReadError {
+    /// The error of a file that was taken for one of a format.
+    pub fn of(self, format: Format) -> Error {
+        Error::Read { format, error: self }
+    }
+}
+
 impl From<GzipError> for Error {
     fn from(error: GzipError) -> Self {
         Self::Gzip(error)

@@ -31,15 +31,15 @@ macro_rules! with_formats {
             /// Valgrind's Callgrind.
             Callgrind in callgrind (ReadError),
             /// What `perf record` writes.
-            PerfData in perf_data (ReadError),
+            PerfData in perf_data,
             /// What `perf script` prints.
-            PerfScript in perf_script (ReadError),
+            PerfScript in perf_script,
             /// What programs compiled with `-pg` write.
             Gmon in gmon (ReadError),
             /// What gperftools writes.
-            Gperftools in gperftools (ReadError),
+            Gperftools in gperftools,
             /// What GNU gprof prints.
-            Gprof in gprof (ReadError),
+            Gprof in gprof,
             /// What the pack for SWI-Prolog writes.
             Prolog in prolog,
             /// What SWI-Prolog's `profile_data/1` gives.
@@ -49,7 +49,7 @@ macro_rules! with_formats {
             /// V8's profile of processor time.
             CpuProfile in cpuprofile,
             /// V8's log of ticks.
-            V8Log in v8_log (ReadError),
+            V8Log in v8_log,
             /// Trace events of Chrome.
             ChromeTrace in chrome_trace,
             /// What Python's cProfile dumps.
@@ -96,18 +96,20 @@ macro_rules! declare_format {
 with_formats!(declare_format);
 
 /// Reads a file within a budget of memory.
-type ReadFile = fn(&[u8], Budget) -> Result<(Profile, ReadReport), Error>;
+type ReadOwn = fn(&[u8], Budget) -> Result<(Profile, ReadReport), Error>;
 
-/// Reads a decompressed file within a budget of memory.
-type ReadUnzipped = fn(&[u8], Budget) -> Result<(Profile, ReadReport), ReadError>;
+/// The same with the error of most readers.
+type ReadFile = fn(&[u8], Budget) -> Result<(Profile, ReadReport), ReadError>;
 
 /// How a file is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reading {
     /// By a function that gets the file decompressed.
-    Unzipped(ReadUnzipped),
-    /// By a function that gets the file as it is and has an error of its own.
-    Own(ReadFile),
+    Unzipped(ReadFile),
+    /// By a function that gets the file as it is.
+    AsItIs(ReadFile),
+    /// The same, with an error of its own.
+    Own(ReadOwn),
 }
 
 /// What there is to know of a format. Each module of a format has one.
@@ -142,12 +144,17 @@ pub(crate) struct Description {
 
 impl Description {
     /// A format that is neither written nor recognised by its first bytes.
-    pub(crate) const fn unzipped(name: &'static str, title: &'static str, read: ReadUnzipped) -> Self {
-        Self { reading: Reading::Unzipped(read), ..Self::read_only(name, title, |_, _| Err(Error::Empty)) }
+    pub(crate) const fn unzipped(name: &'static str, title: &'static str, read: ReadFile) -> Self {
+        Self { reading: Reading::Unzipped(read), ..Self::as_it_is(name, title, read) }
     }
 
-    /// The same with a reader that has an error of its own, and gets files as they are.
-    pub(crate) const fn read_only(name: &'static str, title: &'static str, read: ReadFile) -> Self {
+    /// The same with a reader that gets files as they are, compressed or not.
+    pub(crate) const fn as_it_is(name: &'static str, title: &'static str, read: ReadFile) -> Self {
+        Self { reading: Reading::AsItIs(read), ..Self::read_only(name, title, |_, _| Err(Error::Empty)) }
+    }
+
+    /// The same with a reader that has an error of its own.
+    pub(crate) const fn read_only(name: &'static str, title: &'static str, read: ReadOwn) -> Self {
         Self {
             name,
             extension: None,
@@ -287,9 +294,8 @@ pub fn read_any(bytes: &[u8]) -> Result<(Format, Profile, ReadReport), Error> {
 pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Error> {
     let budget = Budget::new(bytes.len());
     match format.description().reading {
-        Reading::Unzipped(read) => {
-            read(&unzip(bytes)?, budget).map_err(|error| Error::Read { format, error })
-        }
+        Reading::Unzipped(read) => read(&unzip(bytes)?, budget).map_err(|error| error.of(format)),
+        Reading::AsItIs(read) => read(bytes, budget).map_err(|error| error.of(format)),
         Reading::Own(read) => read(bytes, budget),
     }
 }

@@ -15,15 +15,14 @@
 //! ```
 
 mod cpu;
-mod error;
 mod heap;
 mod maps;
 mod read;
 
 use crate::Foreign;
+use crate::binary::NoBinaries;
 use crate::format::Description;
 
-pub use error::{Problem, ReadError};
 pub use read::{read, read_with};
 
 /// What the table of formats says of it.
@@ -31,5 +30,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     import: Some("Processor time and heap profiles of gperftools, as before protobuf"),
     sorts: &[Foreign::LegacyHeap],
     begins: |start| cpu::Layout::of(start).is_some(),
-    ..Description::read_only("gperftools", "gperftools' profiles", |bytes, _| Ok(read(bytes)?))
+    ..Description::as_it_is("gperftools", "gperftools' profiles", |bytes, budget| {
+        read::read_within(bytes, budget, &mut NoBinaries)
+    })
 };

@@ -16,16 +16,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 mod line;
 mod read;
 
 use crate::Foreign;
 use crate::format::Description;
-use crate::gzip::unzip;
 
-pub use error::{Problem, ReadError};
 pub use read::read;
+use read::read_within;
 
 /// Whether a text that begins like this is printed by gprof.
 pub(crate) fn is_text(start: &str) -> bool {
@@ -41,9 +39,9 @@ pub(crate) fn is_text(start: &str) -> bool {
         || start.contains("granularity: each sample hit covers")
 }
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What gprof prints"),
     sorts: &[Foreign::GprofText],
-    ..Description::read_only("gprof", "the output of gprof", |bytes, _| Ok(read(&unzip(bytes)?)?))
+    ..Description::unzipped("gprof", "the output of gprof", read_within)
 };

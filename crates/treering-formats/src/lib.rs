@@ -107,15 +107,9 @@ pub mod speedscope;
 #[cfg(feature = "all")]
 pub mod stackprof;
 #[cfg(feature = "all")]
-#[allow(
-    dead_code,
-    unused_macros,
-    unused_imports,
-    reason = "readers that are not converted to `Import` yet use it"
-)]
-mod stacks;
-#[cfg(feature = "all")]
 pub mod swi_profile;
+#[cfg(feature = "all")]
+mod text_line;
 #[cfg(feature = "all")]
 pub mod trg;
 mod unit;
@@ -137,5 +131,3 @@ pub use json::JsonError;
 pub use position::{AtByte, ByteError, LineError};
 pub use read_error::{Position, Problem, ReadError};
 pub use report::{Dropped, ReadReport};
-#[cfg(feature = "all")]
-pub use stacks::StackError;

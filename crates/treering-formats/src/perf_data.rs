@@ -12,7 +12,6 @@
 //! than 20 bytes, and takes the values of groups of events for those of single ones and the other way round.
 //! So the records are decoded here.
 
-mod error;
 mod event;
 mod file;
 mod read;
@@ -21,12 +20,11 @@ mod record;
 use crate::Foreign;
 use crate::format::Description;
 
-pub use error::{Problem, ReadError};
 pub use read::{needs_unwinding, read, read_with};
 
 /// What the table of formats says of it.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What perf record writes"),
     sorts: &[Foreign::PerfData],
-    ..Description::read_only("perf-data", "perf.data", |bytes, budget| Ok(read::read_within(bytes, budget)?))
+    ..Description::as_it_is("perf-data", "perf.data", read::read_within)
 };

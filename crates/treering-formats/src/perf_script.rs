@@ -15,16 +15,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 mod header;
 mod line;
 mod read;
 
 use crate::Foreign;
 use crate::format::Description;
-use crate::gzip::unzip;
 
-pub use error::{Problem, ReadError};
 pub(crate) use read::kind_of;
 pub use read::{read, read_from};
 
@@ -55,9 +52,9 @@ pub(crate) fn are_frames<'a>(lines: impl Iterator<Item = &'a str>) -> bool {
     frames >= 2 && certain
 }
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What perf script prints"),
     sorts: &[Foreign::PerfScript],
-    ..Description::read_only("perf-script", "the output of perf script", |bytes, _| Ok(read(&unzip(bytes)?)?))
+    ..Description::unzipped("perf-script", "the output of perf script", |bytes, _| read(bytes))
 };

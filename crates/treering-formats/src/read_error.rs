@@ -61,6 +61,28 @@ pub enum Problem {
     /// It is gzip data that cannot be decompressed.
     #[error("{0}")]
     Gzip(GzipError),
+    /// It is a file of something else.
+    #[error("not {0}")]
+    OtherFormat(&'static str),
+    /// It ends within one of its parts.
+    #[error("{part} is cut short: it needs {needed} bytes, {left} are left")]
+    PartCutShort {
+        /// The part, with its article.
+        part: &'static str,
+        /// How many bytes it has.
+        needed: u64,
+        /// How many of them the file has.
+        left: u64,
+    },
+    /// It ends within one of its parts, of which the size is not known.
+    #[error("the file ends within {0}")]
+    EndsWithin(&'static str),
+    /// It has not what it refers to, or what was asked for.
+    #[error("{0}")]
+    Missing(Cow<'static, str>),
+    /// The input failed.
+    #[error("the input failed: {0}")]
+    Input(String),
     /// The syntax asks for something else.
     #[error("{0} is expected")]
     Expected(&'static str),
@@ -95,6 +117,10 @@ impl ReadError {
 }
 
 impl Problem {
+    pub(crate) fn missing(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::Missing(text.into())
+    }
+
     pub(crate) fn unsupported(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Unsupported(text.into())
     }

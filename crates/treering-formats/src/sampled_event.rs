@@ -2,10 +2,16 @@
 
 use treering_profile::{Metric, MetricId, Profile, Unit};
 
+use crate::Problem;
 use crate::label::text_of;
 
 /// How many events there may be; every one is two columns of costs.
 pub(crate) const MOST_EVENTS: usize = 128;
+
+/// There are more events than that.
+pub(crate) fn too_many_events() -> Problem {
+    Problem::unsupported(format!("there are more events than the {MOST_EVENTS} that can be read"))
+}
 
 /// An event and the columns of its costs.
 pub(crate) struct SampledEvent {

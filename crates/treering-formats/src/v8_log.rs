@@ -20,17 +20,14 @@ mod read;
 
 use crate::binary::NoBinaries;
 use crate::format::Description;
-use crate::stacks::declare_stack_error;
 
 pub use read::{read, read_with};
-
-declare_stack_error!("Why a log of V8 could not be read.");
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What V8 logs, as isolate-*.log of node --prof"),
     begins: |start| start.starts_with(b"v8-version,"),
-    ..Description::read_only("v8-log", "V8's log of ticks", |bytes, budget| {
-        Ok(read::read_within(bytes, &mut NoBinaries, budget)?)
+    ..Description::as_it_is("v8-log", "V8's log of ticks", |bytes, budget| {
+        read::read_within(bytes, &mut NoBinaries, budget)
     })
 };

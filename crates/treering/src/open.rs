@@ -179,7 +179,7 @@ fn open_file(path: &Path, format: Option<Format>, program: Option<&Path>) -> Res
     beginning.map_err(|error| unreadable(path, &error))?;
     if format.is_none_or(|format| format == Format::PerfScript) && is_long_text(&bytes) {
         let input = BufReader::with_capacity(1 << 16, bytes.as_slice().chain(input));
-        let read = perf_script::read_from(input).map_err(Error::PerfScript);
+        let read = perf_script::read_from(input).map_err(|error| error.of(Format::PerfScript));
         return read
             .map(|read| opened(path, Format::PerfScript, read))
             .map_err(|error| failure(path, &error));
@@ -193,10 +193,10 @@ fn open_file(path: &Path, format: Option<Format>, program: Option<&Path>) -> Res
         }
         Some(Format::Gperftools) => gperftools::read_with(&bytes, &mut Here::default())
             .map(|read| opened(path, Format::Gperftools, read))
-            .map_err(Error::Gperftools),
+            .map_err(|error| error.of(Format::Gperftools)),
         Some(Format::V8Log) => v8_log::read_with(&bytes, &mut Here::default())
             .map(|read| opened(path, Format::V8Log, read))
-            .map_err(Error::V8Log),
+            .map_err(|error| error.of(Format::V8Log)),
         Some(Format::Gmon) => return open_gmon(path, &bytes, program),
         Some(format) => read_as(format, &bytes).map(|read| opened(path, format, read)),
         None => read_any(&bytes).map(|(format, profile, report)| opened(path, format, (profile, report))),

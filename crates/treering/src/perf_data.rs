@@ -4,7 +4,7 @@ use std::io::BufReader;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use treering_formats::{Error, ReadReport, perf_data, perf_script};
+use treering_formats::{Error, Format, ReadReport, perf_data, perf_script};
 use treering_profile::Profile;
 
 use crate::binaries::Here;
@@ -19,7 +19,7 @@ pub fn read(path: &Path, bytes: &[u8]) -> Result<(Profile, ReadReport), Error> {
         report.notes.push("perf script found the callers, as the file has copies of stacks".to_owned());
         return Ok((profile, report));
     }
-    Ok(perf_data::read_with(bytes, &mut Here::default())?)
+    perf_data::read_with(bytes, &mut Here::default()).map_err(|error| error.of(Format::PerfData))
 }
 
 /// The output of `perf script` for a file; nothing if it fails.

@@ -7,7 +7,8 @@
 //! ```
 //! The numbers are objects and bytes that are in use, and in brackets those that were allocated at all.
 
-use crate::gperftools::{Problem, ReadError};
+use crate::text_line::text_lines;
+use crate::{Problem, ReadError};
 
 /// Objects and bytes.
 pub(super) type Amount = (u64, u64);
@@ -31,32 +32,30 @@ pub(super) const HEADING: &str = "heap profile:";
 /// Reads a file, which begins with the heading.
 pub(super) fn parse(bytes: &[u8]) -> Result<Heap<'_>, ReadError> {
     let mut heap = Heap::default();
-    let mut offset = 0;
-    for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
-        let error = |problem| ReadError { offset: offset as u64, problem };
-        let text = String::from_utf8_lossy(line);
+    for line in text_lines(bytes) {
+        let text = String::from_utf8_lossy(line.bytes);
         let text = text.trim();
-        if number == 0 {
-            heap.begin(text).map_err(error)?;
+        if line.number == 1 {
+            heap.begin(text).map_err(|problem| line.error(problem))?;
         } else if text == "MAPPED_LIBRARIES:" || text.starts_with("--- Memory map:") {
-            heap.maps = &bytes[offset + line.len()..];
+            let behind = line.offset as usize + line.bytes.len() + 1;
+            heap.maps = bytes.get(behind..).unwrap_or_default();
             break;
         } else if !text.is_empty() && !text.starts_with('#') {
-            heap.stacks.push(stack(text).map_err(error)?);
+            heap.stacks.push(stack(text).map_err(|problem| line.error(problem))?);
         }
-        offset += line.len();
     }
     Ok(heap)
 }
 
 impl Heap<'_> {
     fn begin(&mut self, heading: &str) -> Result<(), Problem> {
-        let Some((_, kind)) = heading.split_once('@') else { return Err(Problem::NoStack) };
+        let (_, kind) = heading.split_once('@').ok_or(HEADING_WITH_KIND)?;
         let kind = kind.trim();
         let (name, rate) = kind.split_once('/').unwrap_or((kind, ""));
         let rate = match rate {
             "" => 1,
-            digits => digits.parse::<u64>().map_err(|_| Problem::UnknownHeap(kind.to_owned()))?,
+            digits => digits.parse::<u64>().map_err(|_| unknown(kind))?,
         };
         let rate = match name {
             "heap_v2" | "heapz_v2" => rate,
@@ -67,7 +66,7 @@ impl Heap<'_> {
                 self.is_growth = true;
                 1
             }
-            _ => return Err(Problem::UnknownHeap(kind.to_owned())),
+            _ => return Err(unknown(kind)),
         };
         self.rate = (rate > 1).then_some(rate);
         Ok(())
@@ -84,18 +83,27 @@ impl Heap<'_> {
     }
 }
 
+const HEADING_WITH_KIND: Problem =
+    Problem::Expected("a heading such as `heap profile: 1: 24 [2: 48] @ heap_v2/524288`");
+
+const STACK: Problem = Problem::Expected("a stack, as `1: 24 [2: 48] @ 0x401010`, or a known heading");
+
+fn unknown(kind: &str) -> Problem {
+    Problem::unsupported(format!("heap profiles of the kind `{kind}` are not known"))
+}
+
 /// `1: 48 [2: 64] @ 0x401010 0x401020`.
 fn stack(text: &str) -> Result<(Amount, Amount, Vec<u64>), Problem> {
-    let (numbers, addresses) = text.split_once('@').ok_or(Problem::NoStack)?;
-    let (in_use, allocated) = numbers.split_once('[').ok_or(Problem::NoStack)?;
-    let allocated = allocated.trim_end().strip_suffix(']').ok_or(Problem::NoStack)?;
-    let amount = |text: &str| {
-        let (objects, bytes) = text.split_once(':').ok_or(Problem::NoStack)?;
+    let (numbers, addresses) = text.split_once('@').ok_or(STACK)?;
+    let (in_use, allocated) = numbers.split_once('[').ok_or(STACK)?;
+    let allocated = allocated.trim_end().strip_suffix(']').ok_or(STACK)?;
+    let amount = |text: &str| -> Result<Amount, Problem> {
+        let (objects, bytes) = text.split_once(':').ok_or(STACK)?;
         Ok((number(objects)?, number(bytes)?))
     };
     let address = |word: &str| {
         let digits = word.strip_prefix("0x").unwrap_or(word);
-        u64::from_str_radix(digits, 16).map_err(|_| Problem::NoStack)
+        u64::from_str_radix(digits, 16).map_err(|_| STACK)
     };
     let addresses = addresses.split_whitespace().map(address).collect::<Result<_, _>>()?;
     Ok((amount(in_use)?, amount(allocated)?, addresses))
@@ -106,7 +114,7 @@ fn number(text: &str) -> Result<u64, Problem> {
     let text = text.trim();
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match is_number {
-        true => text.parse().map_err(|_| Problem::LargeNumber),
-        false => Err(Problem::NoStack),
+        true => text.parse().map_err(|_| Problem::Expected("a number below 2^64")),
+        false => Err(STACK),
     }
 }

@@ -3,14 +3,19 @@
 use std::collections::{HashMap, HashSet};
 
 use treering_profile::{
-    Arc, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, NodeId, Profile, RecursionRule,
-    StringId, ThreadId, Unit,
+    Arc, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId, NodeId, Profile, RecursionRule, Unit,
 };
 
-use crate::ReadReport;
+use crate::budget::Budget;
 use crate::gprof::line::{Entry, FlatRow, GraphRow};
-use crate::gprof::{Problem, ReadError};
-use crate::label::{NOT_UTF8, text_of};
+use crate::import::Import;
+use crate::label::text_of;
+use crate::text_line::text_lines;
+use crate::{Problem, ReadError, ReadReport};
+
+const NO_FLAT_ROW: &str = "it is no row of gprof's flat profile";
+const NO_GRAPH_ROW: &str = "it is no row of gprof's call graph";
+const LARGE_TIME: Problem = Problem::Expected("a time below 32 years");
 
 /// Reads the output of gprof.
 ///
@@ -22,29 +27,28 @@ use crate::label::{NOT_UTF8, text_of};
 /// # Errors
 /// When there is neither of the tables, or a row is none.
 pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
-    let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|&byte| byte == b'\n');
-    let text: Vec<_> = lines.map(text_of).collect();
+    read_within(bytes, Budget::new(bytes.len()))
+}
+
+/// The same with a limit to the memory that the profile may take.
+pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
+    let lines: Vec<_> = text_lines(bytes.strip_suffix(b"\n").unwrap_or(bytes)).collect();
+    let text: Vec<_> = lines.iter().map(|line| text_of(line.bytes)).collect();
     let mut tables = Tables::default();
-    for (line, number) in text.iter().zip(1..) {
-        tables.line(line.trim_end()).map_err(|problem| ReadError { line: number, problem })?;
+    for (line, text) in lines.iter().zip(&text) {
+        tables.line(text.trim_end()).map_err(|problem| line.error(problem))?;
     }
-    let last = text.len() as u64;
-    let error = |problem| ReadError { line: last, problem };
-    let mut report = ReadReport::default();
-    if std::str::from_utf8(bytes).is_err() {
-        report.notes.push(NOT_UTF8.to_owned());
-    }
+    let mut builder = tables.profile(budget)?;
     // A table ends with an empty line, the call graph with one of dashes.
-    report.unfinished = tables.part != Part::Other
+    builder.import.report.unfinished = tables.part != Part::Other
         || tables.announced
         || !tables.open_arcs.is_empty()
         || !bytes.ends_with(b"\n");
-    let profile = tables.profile(&mut report).map_err(error)?;
-    profile.validate().map_err(|invalid| error(Problem::Invalid(invalid)))?;
-    Ok((profile, report))
+    builder.import.text(bytes);
+    builder.import.finish("gprof")
 }
 
-/// What the lines belong to.
+/// The part of the file that lines belong to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     #[default]
@@ -97,7 +101,7 @@ impl<'a> Tables<'a> {
             }
             // The table is over; what may follow explains it.
             _ if text.is_empty() || text.starts_with('\u{c}') => self.part = Part::Other,
-            Part::Flat => self.flat.push(FlatRow::parse(line).ok_or(Problem::FlatRow)?),
+            Part::Flat => self.flat.push(FlatRow::parse(line).ok_or(NO_FLAT_ROW)?),
             Part::Graph | Part::BsdGraph => self.graph_line(line, text)?,
         }
         Ok(())
@@ -116,7 +120,7 @@ impl<'a> Tables<'a> {
         if text == "<spontaneous>" {
             return Ok(());
         }
-        let row = GraphRow::parse(line).ok_or(Problem::GraphRow)?;
+        let row = GraphRow::parse(line).ok_or(NO_GRAPH_ROW)?;
         if row.is_primary {
             // Callers stand above; most have an entry with the same arc.
             let above = std::mem::take(&mut self.open_arcs).into_iter();
@@ -124,7 +128,7 @@ impl<'a> Tables<'a> {
             self.arcs_above.extend(above.filter(|_| !row.entry.is_cycle()));
             self.primary = Some(row.entry);
             if !row.entry.is_cycle() {
-                self.graph.push((row.entry, row.seconds.ok_or(Problem::GraphRow)?));
+                self.graph.push((row.entry, row.seconds.ok_or(NO_GRAPH_ROW)?));
             }
             return Ok(());
         }
@@ -140,12 +144,12 @@ impl<'a> Tables<'a> {
         self.arcs.extend(arcs);
     }
 
-    fn profile(&self, report: &mut ReadReport) -> Result<Profile, Problem> {
+    fn profile(&self, budget: Budget) -> Result<Builder<'a>, Problem> {
         if self.graph.is_empty() && self.flat.is_empty() {
-            return Err(Problem::Empty);
+            return Err(Problem::Empty("rows of a flat profile or of a call graph"));
         }
         let is_flat = self.graph.is_empty();
-        let mut builder = Builder::new(is_flat, self.period);
+        let mut builder = Builder::new(is_flat, self.period, budget);
         let mut known = HashSet::new();
         let names = self.graph.iter().filter(|(entry, _)| entry.place.is_none()).map(|(entry, _)| entry.name);
         builder.shared = names.filter(|name| !known.insert(*name)).collect();
@@ -156,33 +160,30 @@ impl<'a> Tables<'a> {
         for row in self.flat.iter().filter(|row| !in_graph.contains(&row.entry.without_index())) {
             let node = builder.add_time(row.entry.without_index(), row.seconds)?;
             if is_flat {
-                builder.profile.tree.add_calls(node, row.calls.unwrap_or(0), 0);
+                builder.import.profile.tree.add_calls(node, row.calls.unwrap_or(0), 0);
             }
         }
         let with_entry: HashSet<_> = self.graph.iter().map(|(entry, _)| *entry).collect();
         let above = self.arcs_above.iter().filter(|(caller, _, _)| !with_entry.contains(caller));
         for (caller, callee, calls) in self.arcs.iter().chain(above) {
-            builder.add_arc(*caller, *callee, *calls);
+            builder.add_arc(*caller, *callee, *calls)?;
         }
-        self.compare(&builder, report);
-        let note = match is_flat {
+        self.compare(&mut builder);
+        builder.import.note(match is_flat {
             true => "it is a flat profile: callers and total times are unknown",
             false => "times of callees are estimated from calls, as gprof does",
-        };
-        report.notes.push(note.to_owned());
-        report.notes.push("times are as printed, in hundredths of a second".to_owned());
-        builder.profile.metadata.set_foreign("gprof");
-        builder.profile.compact_line_costs();
-        Ok(builder.profile)
+        });
+        builder.import.note("times are as printed, in hundredths of a second");
+        Ok(builder)
     }
 
     /// Says so when the costs are not those of the flat profile: each row is rounded by itself.
-    fn compare(&self, builder: &Builder<'_>, report: &mut ReadReport) {
+    fn compare(&self, builder: &mut Builder<'_>) {
         let seconds: f64 = self.flat.iter().map(|row| row.seconds).sum();
         let read = builder.sum as f64 / 1e9;
         let rounding = 0.005 * (self.flat.len() + self.graph.len()) as f64;
         if !self.flat.is_empty() && (seconds - read).abs() > rounding + 0.001 {
-            report.notes.push(format!(
+            builder.import.note(format!(
                 "the flat profile adds up to {seconds:.2} s, and the functions of the call graph to {read:.2} s"
             ));
         }
@@ -190,8 +191,8 @@ impl<'a> Tables<'a> {
 }
 
 struct Builder<'a> {
-    profile: Profile,
-    thread: ThreadId,
+    import: Import,
+    root: NodeId,
     /// The number of samples and what each stands for, where times are whole ones.
     samples: Option<(MetricId, u64)>,
     time: MetricId,
@@ -206,23 +207,23 @@ struct Builder<'a> {
 const HUNDREDTH_NS: u64 = 10_000_000;
 
 impl<'a> Builder<'a> {
-    fn new(is_flat: bool, period: Option<f64>) -> Self {
+    fn new(is_flat: bool, period: Option<f64>, budget: Budget) -> Self {
         let rule = if is_flat { RecursionRule::Flat } else { RecursionRule::Full };
-        let mut profile = Profile::new(rule);
+        let mut import = Import::with_rule(rule, budget);
         let period_ns = period.map_or(0.0, |seconds| (seconds * 1e9).round());
         let period_ns = if (0.0..1e15).contains(&period_ns) { period_ns as u64 } else { 0 };
         // Other periods do not show in hundredths.
         let is_whole = period_ns == HUNDREDTH_NS;
         let samples =
-            is_whole.then(|| (profile.add_metric(Metric::exact("samples", Unit::Count)), period_ns));
+            is_whole.then(|| (import.profile.add_metric(Metric::exact("samples", Unit::Count)), period_ns));
         let time = match samples {
             Some((counted, period)) => Metric::sampled("cpu-time", Unit::Nanoseconds, counted, Some(period)),
             None => Metric::exact("cpu-time", Unit::Nanoseconds),
         };
-        let time = profile.add_metric(time);
-        let thread = profile.add_single_thread("");
+        let time = import.profile.add_metric(time);
+        let root = import.single_root();
         let (functions, arcs) = (HashMap::new(), HashMap::new());
-        Self { profile, thread, samples, time, functions, arcs, shared: HashSet::new(), sum: 0 }
+        Self { import, root, samples, time, functions, arcs, shared: HashSet::new(), sum: 0 }
     }
 
     /// The function of an entry. Those of one name are told by the number that the call graph gives them.
@@ -234,9 +235,9 @@ impl<'a> Builder<'a> {
             Some(index) => format!("{} [{index}]", entry.name),
             None => entry.name.to_owned(),
         };
-        let name = self.profile.strings.intern(&name);
-        let file = entry.place.map_or(StringId::new(0), |(file, _)| self.profile.strings.intern(file));
-        let id = self.profile.functions.intern(Function { file, ..Function::named(name) });
+        let name = self.import.profile.strings.intern(&name);
+        let file = self.import.string(entry.place.map_or("", |(file, _)| file));
+        let id = self.import.profile.functions.intern(Function { file, ..Function::named(name) });
         self.functions.insert(entry, id);
         id
     }
@@ -244,11 +245,10 @@ impl<'a> Builder<'a> {
     fn add_time(&mut self, entry: Entry<'a>, seconds: f64) -> Result<NodeId, Problem> {
         let hundredths = (seconds * 100.0).round();
         let ns = (0.0..1e11).contains(&hundredths).then(|| hundredths as u64 * HUNDREDTH_NS);
-        let ns = ns.ok_or(Problem::LargeNumber)?;
-        self.sum = self.sum.checked_add(ns).ok_or(Problem::LargeNumber)?;
+        let ns = ns.ok_or(LARGE_TIME)?;
+        self.sum = self.sum.checked_add(ns).ok_or(LARGE_TIME)?;
         let function = self.function(entry);
-        let root = self.profile.threads[self.thread.index()].root;
-        let node = self.profile.tree.child(root, function, None);
+        let node = self.import.child(self.root, function)?;
         let line = self.line(entry);
         self.charge(self.time, node, line, ns);
         if let Some((samples, period)) = self.samples {
@@ -260,30 +260,30 @@ impl<'a> Builder<'a> {
     /// The line of an entry, where lines are profiled.
     fn line(&mut self, entry: Entry<'a>) -> Option<LineId> {
         let (file, line) = entry.place.filter(|(_, line)| *line > 0)?;
-        let file = self.profile.strings.intern(file);
-        Some(self.profile.lines.intern(Line { file, line }))
+        let file = self.import.profile.strings.intern(file);
+        Some(self.import.profile.lines.intern(Line { file, line }))
     }
 
     fn charge(&mut self, metric: MetricId, node: NodeId, line: Option<LineId>, cost: u64) {
-        self.profile.tree.add_self_cost(metric, node, cost);
+        self.import.profile.tree.add_self_cost(metric, node, cost);
         if let Some(line) = line.filter(|_| cost > 0) {
-            self.profile.line_costs.push(LineCost { node, line, metric, cost });
+            self.import.profile.line_costs.push(LineCost { node, line, metric, cost });
         }
     }
 
-    fn add_arc(&mut self, caller: Entry<'a>, callee: Entry<'a>, calls: u64) {
+    fn add_arc(&mut self, caller: Entry<'a>, callee: Entry<'a>, calls: u64) -> Result<(), Problem> {
         let call_site = self.line(caller);
         let (caller, callee) = (self.function(caller), self.function(callee));
         // So that every function has a node, also one that is known as a caller only.
-        let root = self.profile.threads[self.thread.index()].root;
         for function in [caller, callee] {
-            self.profile.tree.child(root, function, None);
+            self.import.child(self.root, function)?;
         }
-        let arcs = &mut self.profile.arcs;
+        let arcs = &mut self.import.profile.arcs;
         let at = *self.arcs.entry((caller, callee, call_site)).or_insert_with(|| {
             arcs.push(Arc { caller, callee, call_site, calls: 0, total_costs: Vec::new() });
             arcs.len() - 1
         });
         arcs[at].calls = arcs[at].calls.saturating_add(calls);
+        Ok(())
     }
 }

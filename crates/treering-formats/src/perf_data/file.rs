@@ -6,8 +6,8 @@ use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::budget::Budget;
 use crate::perf_data::event::Event;
-use crate::perf_data::{Problem, ReadError};
-use crate::sampled_event::MOST_EVENTS;
+use crate::sampled_event::{MOST_EVENTS, too_many_events};
+use crate::{Problem, ReadError};
 
 /// Numbers one after the other.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +109,13 @@ pub(crate) struct Record<'a> {
     pub(crate) body: &'a [u8],
 }
 
+impl Record<'_> {
+    /// A problem with this record.
+    pub(crate) fn error(&self, problem: impl Into<Problem>) -> ReadError {
+        ReadError::at_byte(self.offset as usize, problem)
+    }
+}
+
 /// How many bytes the header of a record has.
 const RECORD_HEADER: usize = 8;
 
@@ -138,16 +145,17 @@ const PIPE_HEADER: u64 = 16;
 
 /// Reads all but the records.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Parts, ReadError> {
-    let error = |offset: usize, problem| ReadError { offset: offset as u64, problem };
     let big_endian = match bytes.get(..8) {
         Some(MAGIC) => false,
         Some(MAGIC_BIG) => true,
-        _ if bytes.starts_with(b"PERFFILE") => return Err(error(0, Problem::OldVersion)),
-        _ => return Err(error(0, Problem::NotPerfData)),
+        _ if bytes.starts_with(b"PERFFILE") => {
+            return Err(Problem::unsupported("perf.data of perf before Linux 3.0 is not read").into());
+        }
+        _ => return Err(Problem::OtherFormat("a perf.data file").into()),
     };
     let mut parts = Parts { big_endian, ..Parts::default() };
     let mut fields = Fields { at: 8, ..Fields::new(bytes, big_endian) };
-    let cut = |what| error(bytes.len(), Problem::CutShort { what });
+    let cut = |part| ReadError::at_byte(bytes.len(), Problem::EndsWithin(part));
     if fields.u64().ok_or_else(|| cut("its header"))? == PIPE_HEADER {
         parts.records = (fields.at(), bytes.len());
         return Ok(parts);
@@ -180,10 +188,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Parts, ReadError> {
 impl Parts {
     fn add_events(&mut self, bytes: &[u8], list: &[u8], entry: u64) -> Result<(), ReadError> {
         const SECTION: usize = 16;
-        let cut = || ReadError {
-            offset: bytes.len() as u64,
-            problem: Problem::CutShort { what: "its list of events" },
-        };
+        let cut = || ReadError::at_byte(bytes.len(), Problem::EndsWithin("its list of events"));
         let entry = usize::try_from(entry).ok().filter(|size| *size > SECTION).ok_or_else(cut)?;
         for event in list.chunks_exact(entry) {
             let (mut parsed, _) = Event::parse(&mut Fields::new(event, self.big_endian)).ok_or_else(cut)?;
@@ -198,9 +203,9 @@ impl Parts {
         Ok(())
     }
 
-    fn add_event(&mut self, event: Event) -> Result<(), ReadError> {
+    fn add_event(&mut self, event: Event) -> Result<(), Problem> {
         if self.events.len() == MOST_EVENTS {
-            return Err(ReadError { offset: 0, problem: Problem::TooManyEvents });
+            return Err(too_many_events());
         }
         let at = self.events.len();
         self.by_id.extend(event.ids.iter().map(|id| (*id, at)));
@@ -282,7 +287,7 @@ impl Parts {
     }
 
     /// What a record of `perf record -o -` says that stands in the header of a file.
-    pub(crate) fn add_header_record(&mut self, record: Record<'_>) -> Result<(), ReadError> {
+    pub(crate) fn add_header_record(&mut self, record: Record<'_>) -> Result<(), Problem> {
         let mut fields = Fields::new(record.body, self.big_endian);
         match record.kind {
             kind::HEADER_ATTR => {
@@ -317,18 +322,11 @@ impl Parts {
                 }
                 _ => continue,
             };
-            let failed = |what: std::io::Error| ReadError {
-                offset: record.offset,
-                problem: Problem::Compressed(what.to_string()),
-            };
             let decoder = match &mut decoder {
                 Some(decoder) => decoder,
-                none => none.insert(Decoder::new().map_err(failed)?),
+                none => none.insert(Decoder::new().map_err(|error| record.error(undecodable(error)))?),
             };
-            decompress(decoder, body, &mut output, budget).map_err(|problem| match problem {
-                Some(error) => failed(error),
-                None => ReadError { offset: record.offset, problem: Problem::TooLarge },
-            })?;
+            decompress(decoder, body, &mut output, budget).map_err(|problem| record.error(problem))?;
         }
         Ok(output)
     }
@@ -347,27 +345,31 @@ impl Parts {
     }
 }
 
-/// Decompresses a part of a stream; nothing is the error of what becomes too large.
+fn undecodable(error: std::io::Error) -> Problem {
+    format!("the record cannot be decompressed: {error}").into()
+}
+
+/// Decompresses a part of a stream.
 fn decompress(
     decoder: &mut Decoder<'static>,
     body: &[u8],
     output: &mut Vec<u8>,
     budget: &mut Budget,
-) -> Result<(), Option<std::io::Error>> {
+) -> Result<(), Problem> {
     let mut input = InBuffer::around(body);
     let mut buffer = vec![0; 1 << 16];
     loop {
         let mut part = OutBuffer::around(buffer.as_mut_slice());
-        decoder.run(&mut input, &mut part).map_err(Some)?;
+        decoder.run(&mut input, &mut part).map_err(undecodable)?;
         let made = part.as_slice();
-        budget.unpack(made.len() as u32).map_err(|_| None)?;
+        budget.unpack(made.len() as u32)?;
         output.extend_from_slice(made);
         if made.len() < (1 << 16) && input.pos() == body.len() {
             return Ok(());
         }
         if made.is_empty() && input.pos() < body.len() {
             // A frame is over; the next one begins here.
-            decoder.reinit().map_err(Some)?;
+            decoder.reinit().map_err(undecodable)?;
         }
     }
 }
@@ -391,7 +393,9 @@ impl<'a> Records<'a> {
             return Ok(None);
         };
         if usize::from(size) < RECORD_HEADER {
-            return Err(ReadError { offset, problem: Problem::BadSize(size) });
+            let text =
+                format!("the record says that it has {size} bytes, and its header alone has {RECORD_HEADER}");
+            return Err(ReadError::at_byte(offset as usize, text));
         }
         let record = take_record(&mut self.fields, offset);
         self.is_cut = record.is_none();

@@ -2,22 +2,19 @@
 
 use std::collections::HashMap;
 
-use treering_profile::{
-    Frame, Function, FunctionKind, ModuleKind, Process, ProcessId, Profile, RecursionRule, Run, RunId,
-    ThreadId,
-};
+use treering_profile::{Function, FunctionKind, ModuleKind, Profile, ThreadId};
 
-use crate::ReadReport;
 use crate::binary::{Binaries, Kernel, Mappings, NoBinaries, Place, module};
-use crate::budget::Budget;
+use crate::budget::{Budget, OverBudget};
 use crate::gzip::unzip;
+use crate::import::Import;
 use crate::label::text_of;
 use crate::perf_data::event::Event;
 use crate::perf_data::file::{Fields, Parts, Record, kind, parse};
 use crate::perf_data::record::{Context, Mapped, Sample, time_of};
-use crate::perf_data::{Problem, ReadError};
 use crate::perf_script::kind_of;
 use crate::sampled_event::{SampledEvent, name_metrics};
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a `perf.data` file without the binaries that its addresses are in: there is one function for each.
 ///
@@ -53,7 +50,7 @@ fn read_budgeted(
     mut budget: Budget,
     binaries: &mut dyn Binaries,
 ) -> Result<(Profile, ReadReport), ReadError> {
-    let bytes = unzip(bytes).map_err(|error| ReadError { offset: 0, problem: Problem::Gzip(error) })?;
+    let bytes = unzip(bytes)?;
     let mut parts = parse(&bytes)?;
     let decompressed = parts.decompressed(&bytes, &mut budget)?;
     let mut ordered = Vec::new();
@@ -64,24 +61,22 @@ fn read_budgeted(
                 ordered.push(record);
             } else {
                 parts.has_traces |= record.kind == kind::AUXTRACE;
-                parts.add_header_record(record)?;
+                parts.add_header_record(record).map_err(|problem| record.error(problem))?;
             }
         }
         is_cut |= records.is_cut;
     }
-    let end = bytes.len() as u64;
-    let at_end = |problem| ReadError { offset: end, problem };
     if parts.events.is_empty() {
-        return Err(at_end(Problem::NoEvents));
+        return Err(Problem::Empty("events").into());
     }
     parts.unfinished |= is_cut;
     // Processors have buffers of their own: only times tell what came first. What has none comes before all.
     ordered.sort_by_cached_key(|record| time_of(*record, event_of(&parts, *record).1, parts.big_endian));
     let mut reader = Reader::new(&parts, binaries, budget);
     for record in ordered {
-        reader.record(record)?;
+        reader.record(record).map_err(|problem| record.error(problem))?;
     }
-    reader.finish().map_err(at_end)
+    reader.finish()
 }
 
 /// The event of a record: the first one if it names none.
@@ -95,9 +90,9 @@ fn event_of<'a>(parts: &'a Parts, record: Record<'_>) -> (usize, &'a Event) {
     (at, &parts.events[at])
 }
 
-/// What is counted for the notes.
+/// Records and samples of which something is not known.
 #[derive(Default)]
-struct Doubts {
+struct Losses {
     damaged: u64,
     stacks: u64,
     unknown: u64,
@@ -109,9 +104,7 @@ struct Doubts {
 struct Reader<'a> {
     parts: &'a Parts,
     binaries: &'a mut dyn Binaries,
-    budget: Budget,
-    profile: Profile,
-    run: RunId,
+    import: Import,
     /// By event of the file; made when its first sample comes.
     sampled: Vec<Option<usize>>,
     events: Vec<SampledEvent>,
@@ -120,18 +113,16 @@ struct Reader<'a> {
     modules: Mappings,
     names: HashMap<u32, Box<[u8]>>,
     threads: HashMap<(u32, u32, Box<[u8]>), ThreadId>,
-    processes: HashMap<u32, ProcessId>,
-    stack: Vec<Frame>,
     unknown: Function,
     guest: Function,
-    doubts: Doubts,
+    losses: Losses,
 }
 
 impl<'a> Reader<'a> {
     fn new(parts: &'a Parts, binaries: &'a mut dyn Binaries, budget: Budget) -> Self {
-        let mut profile = Profile::new(RecursionRule::Full);
-        let command = parts.command.iter().map(|word| text_of(word).into_owned()).collect();
-        let run = profile.add_run(Run { command, ..Run::default() });
+        let mut import = Import::new(budget);
+        let profile = &mut import.profile;
+        profile.runs[0].command = parts.command.iter().map(|word| text_of(word).into_owned()).collect();
         for (key, value) in &parts.machine {
             profile.metadata.machine.insert((*key).to_owned(), text_of(value).into_owned());
         }
@@ -143,9 +134,7 @@ impl<'a> Reader<'a> {
         Self {
             parts,
             binaries,
-            budget,
-            profile,
-            run,
+            import,
             sampled: vec![None; parts.events.len()],
             events: Vec::new(),
             spaces: HashMap::new(),
@@ -153,31 +142,23 @@ impl<'a> Reader<'a> {
             modules: Mappings::default(),
             names: HashMap::new(),
             threads: HashMap::new(),
-            processes: HashMap::new(),
-            stack: Vec::new(),
             unknown,
             guest,
-            doubts: Doubts::default(),
+            losses: Losses::default(),
         }
     }
 
-    fn record(&mut self, record: Record<'_>) -> Result<(), ReadError> {
+    fn record(&mut self, record: Record<'_>) -> Result<(), Problem> {
         let mut fields = Fields::new(record.body, self.parts.big_endian);
-        let losses = &mut self.profile.metadata.losses;
+        let losses = &mut self.import.profile.metadata.losses;
         let is_whole = match record.kind {
-            kind::SAMPLE => self.sample(record),
+            kind::SAMPLE => self.sample(record)?,
             kind::MMAP | kind::MMAP2 => match Mapped::parse(record, self.parts.big_endian) {
-                Some(mapped) => {
-                    self.map(&mapped).map_err(|problem| ReadError { offset: record.offset, problem })?;
-                    Some(())
-                }
+                Some(mapped) => Some(self.map(&mapped)?),
                 None => None,
             },
             kind::COMM => self.name(record),
-            kind::FORK => self
-                .fork(&mut fields)
-                .transpose()
-                .map_err(|problem| ReadError { offset: record.offset, problem })?,
+            kind::FORK => self.fork(&mut fields).transpose()?,
             kind::LOST => fields.u64().and_then(|_| fields.u64()).map(|lost| {
                 losses.lost_samples = losses.lost_samples.saturating_add(lost);
             }),
@@ -190,7 +171,7 @@ impl<'a> Reader<'a> {
             }
             _ => Some(()),
         };
-        self.doubts.damaged += u64::from(is_whole.is_none());
+        self.losses.damaged += u64::from(is_whole.is_none());
         Ok(())
     }
 
@@ -209,7 +190,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A forked process has the mappings of its parent, and a new thread has its maker's name.
-    fn fork(&mut self, fields: &mut Fields<'_>) -> Option<Result<(), Problem>> {
+    fn fork(&mut self, fields: &mut Fields<'_>) -> Option<Result<(), OverBudget>> {
         let (process, parent) = (fields.u32()?, fields.u32()?);
         let (thread, maker) = (fields.u32()?, fields.u32()?);
         if let Some(name) = self.names.get(&maker).cloned() {
@@ -219,15 +200,15 @@ impl<'a> Reader<'a> {
             && let Some(space) = self.spaces.get(&parent)
         {
             const EACH: u64 = 100;
-            if self.budget.bytes(space.len() as u64 * EACH).is_err() {
-                return Some(Err(Problem::TooLarge));
+            if let Err(over) = self.import.budget.bytes(space.len() as u64 * EACH) {
+                return Some(Err(over));
             }
             self.spaces.insert(process, space.clone());
         }
         Some(Ok(()))
     }
 
-    fn map(&mut self, mapped: &Mapped<'_>) -> Result<(), Problem> {
+    fn map(&mut self, mapped: &Mapped<'_>) -> Result<(), OverBudget> {
         let path = text_of(mapped.path).into_owned();
         let listed = self.parts.build_ids.get(mapped.path);
         let build_id = mapped.build_id.or(listed.map(Vec::as_slice)).unwrap_or_default();
@@ -243,11 +224,16 @@ impl<'a> Reader<'a> {
             // Code that was made there, whose names are in a file that is named after the process.
             _ if is_memory(&path) => {
                 let name = format!("[jit {}]", mapped.process);
-                Place::Stated { module: module(&mut self.profile, &name, &[], ModuleKind::Jit), bias: 0 }
+                Place::Stated {
+                    module: module(&mut self.import.profile, &name, &[], ModuleKind::Jit),
+                    bias: 0,
+                }
             }
-            kind if kind != ModuleKind::Elf => Place::nameless(&mut self.profile, &path, build_id, kind),
+            kind if kind != ModuleKind::Elf => {
+                Place::nameless(&mut self.import.profile, &path, build_id, kind)
+            }
             _ => Place::of_binary(
-                &mut self.profile,
+                &mut self.import.profile,
                 self.binaries,
                 (&path, build_id),
                 (start, end, mapped.offset),
@@ -263,7 +249,7 @@ impl<'a> Reader<'a> {
         let listed = self.parts.build_ids.get(b"[kernel.kallsyms]".as_slice());
         let build_id = if build_id.is_empty() { listed.map_or(&[][..], Vec::as_slice) } else { build_id };
         let path = if symbol.is_some() { crate::label::KERNEL } else { path };
-        let nameless = Place::nameless(&mut self.profile, path, &[], ModuleKind::Kernel);
+        let nameless = Place::nameless(&mut self.import.profile, path, &[], ModuleKind::Kernel);
         let Some(symbol) = symbol else {
             // Where modules lie is known with the kernel.
             let place = match self.kernel {
@@ -283,25 +269,26 @@ impl<'a> Reader<'a> {
         self.kernel = Some(place);
     }
 
-    fn sample(&mut self, record: Record<'_>) -> Option<()> {
+    /// Adds a sample; nothing if its record is damaged.
+    fn sample(&mut self, record: Record<'_>) -> Result<Option<()>, OverBudget> {
         let (at, event) = event_of(self.parts, record);
-        let sample = Sample::parse(record, event, self.parts.big_endian)?;
+        let Some(sample) = Sample::parse(record, event, self.parts.big_endian) else { return Ok(None) };
         let thread = self.thread(sample.process, sample.thread);
         let context = Context::of_misc(record.misc);
         self.fill_stack(&sample, context);
-        self.doubts.stacks += u64::from(event.needs_unwinding());
+        self.losses.stacks += u64::from(event.needs_unwinding());
         let place = match self.sampled[at] {
             Some(place) => place,
             None => {
                 let name = event.name();
-                self.events.push(SampledEvent::new(&mut self.profile, name.as_bytes(), sample.period));
+                self.events.push(SampledEvent::new(&mut self.import.profile, name.as_bytes(), sample.period));
                 *self.sampled[at].insert(self.events.len() - 1)
             }
         };
-        let weights = self.events[place].weights(&mut self.profile, sample.period);
-        self.profile.metadata.losses.samples += 1;
-        self.profile.add_stack(thread, &self.stack, None, &weights);
-        Some(())
+        let weights = self.events[place].weights(&mut self.import.profile, sample.period);
+        self.import.profile.metadata.losses.samples += 1;
+        self.import.add(thread, &weights)?;
+        Ok(Some(()))
     }
 
     fn thread(&mut self, process: u32, thread: u32) -> ThreadId {
@@ -311,14 +298,12 @@ impl<'a> Reader<'a> {
             return known;
         }
         let text = text_of(&key.2).into_owned();
-        let (run, profile) = (self.run, &mut self.profile);
-        let add = || profile.add_process(Process { run, pid: process, name: text.clone() });
-        let id = *self.processes.entry(process).or_insert_with(add);
+        let id = self.import.process(process, &text);
         // The main thread has the name of the process.
         if process == thread {
-            text.clone_into(&mut self.profile.processes[id.index()].name);
+            text.clone_into(&mut self.import.profile.processes[id.index()].name);
         }
-        let added = self.profile.add_thread(id, thread, text);
+        let added = self.import.profile.add_thread(id, thread, text);
         self.threads.insert(key, added);
         added
     }
@@ -342,10 +327,9 @@ impl<'a> Reader<'a> {
         {
             frames.push(self.function(sample.process, ip, context));
         }
-        self.count_doubts(frames.first().copied());
-        self.stack.clear();
-        let functions = &mut self.profile.functions;
-        self.stack.extend(frames.into_iter().rev().map(|function| Frame::new(functions.intern(function))));
+        self.count_losses(frames.first().copied());
+        self.import.begin();
+        frames.into_iter().rev().for_each(|function| self.import.function(function, 0));
     }
 
     fn function(&mut self, process: u32, address: u64, context: Context) -> Function {
@@ -358,84 +342,79 @@ impl<'a> Reader<'a> {
             (Some(place), _) => place.function(address),
             (None, Context::Kernel) => {
                 let kernel =
-                    Place::nameless(&mut self.profile, crate::label::KERNEL, &[], ModuleKind::Kernel);
+                    Place::nameless(&mut self.import.profile, crate::label::KERNEL, &[], ModuleKind::Kernel);
                 self.kernel.insert(kernel).function(address)
             }
             (None, _) => self.unknown,
         }
     }
 
-    fn count_doubts(&mut self, innermost: Option<Function>) {
+    fn count_losses(&mut self, innermost: Option<Function>) {
         let Some(function) = innermost.filter(|function| function.kind == FunctionKind::Unresolved) else {
-            self.doubts.unknown += u64::from(innermost.is_none());
+            self.losses.unknown += u64::from(innermost.is_none());
             return;
         };
-        self.profile.metadata.losses.unresolved_samples += 1;
-        let Some(module) = function.module.map(|module| &self.profile.modules[module]) else {
+        self.import.profile.metadata.losses.unresolved_samples += 1;
+        let Some(module) = function.module.map(|module| &self.import.profile.modules[module]) else {
             let counter =
-                if function == self.guest { &mut self.doubts.guests } else { &mut self.doubts.unknown };
+                if function == self.guest { &mut self.losses.guests } else { &mut self.losses.unknown };
             *counter += 1;
             return;
         };
         if module.kind == ModuleKind::Kernel {
-            self.doubts.kernel += 1;
+            self.losses.kernel += 1;
             return;
         }
-        *self.doubts.nameless.entry(self.profile.strings[module.path].to_owned()).or_default() += 1;
+        *self.losses.nameless.entry(self.import.profile.strings[module.path].to_owned()).or_default() += 1;
     }
 
-    fn finish(mut self) -> Result<(Profile, ReadReport), Problem> {
-        if self.profile.metadata.losses.samples == 0 {
-            return Err(Problem::Empty);
+    fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
+        let import = &mut self.import;
+        if import.profile.metadata.losses.samples == 0 {
+            return Err(Problem::Empty("samples").into());
         }
-        let mut report = ReadReport { unfinished: self.parts.unfinished, ..ReadReport::default() };
-        report.notes = self.doubts.notes();
-        if self.parts.events.iter().any(Event::reads_group) {
-            report.notes.push(
-                "samples of the first event of a group have the values of the others with them, which are not kept"
-                    .to_owned(),
-            );
-        }
-        if self.parts.has_traces {
-            report.notes.push("data of processor traces (AUX) is not read".to_owned());
-        }
-        report.notes.extend(name_metrics(&mut self.profile, &self.events));
-        self.profile.metadata.set_foreign("perf record");
-        self.profile.validate().map_err(Problem::Invalid)?;
-        Ok((self.profile, report))
+        import.report.unfinished = self.parts.unfinished;
+        self.losses.note(import);
+        import.note_if(
+            self.parts.events.iter().any(Event::reads_group),
+            "samples of the first event of a group have the values of the others with them, which are not kept",
+        );
+        import.note_if(self.parts.has_traces, "data of processor traces (AUX) is not read");
+        import.report.notes.extend(name_metrics(&mut import.profile, &self.events));
+        self.import.finish("perf record")
     }
 }
 
-impl Doubts {
-    fn notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let mut note = |count: u64, what: &str| {
-            if count > 0 {
-                notes.push(format!("{what}: {count}"));
-            }
-        };
-        note(self.damaged, "records are too short for their contents and were left out");
-        note(
-            self.stacks,
-            "samples have a copy of the stack or a record of branches instead of callers, which is not unwound, so \
-             callers in the program are missing; perf script unwinds it",
-        );
-        note(
-            self.kernel,
-            "samples in the kernel have no names, as it is not the one that runs here or its symbols are hidden; perf \
-             script on the machine of the recording has them",
-        );
-        note(self.guests, "samples in guests or hosts of virtual machines have no names");
-        note(self.unknown, "samples are in no file that was mapped");
+impl Losses {
+    fn note(&self, import: &mut Import) {
+        for (count, text) in [
+            (self.damaged, "records are too short for their contents and were left out"),
+            (
+                self.stacks,
+                "samples have a copy of the stack or a record of branches instead of callers, which is not unwound, so \
+                 callers in the program are missing; perf script unwinds it",
+            ),
+            (
+                self.kernel,
+                "samples in the kernel have no names, as it is not the one that runs here or its symbols are hidden; \
+                 perf script on the machine of the recording has them",
+            ),
+            (self.guests, "samples in guests or hosts of virtual machines have no names"),
+            (self.unknown, "samples are in no file that was mapped"),
+        ] {
+            import.note_count(text, count);
+        }
         let mut nameless: Vec<_> = self.nameless.iter().collect();
         nameless.sort_by_key(|(path, count)| (std::cmp::Reverse(**count), (*path).clone()));
         const SHOWN: usize = 5;
         for (path, count) in nameless.iter().take(SHOWN) {
-            note(**count, &format!("samples in {path} have no names, as it is not here as it was then"));
+            import.note_count(
+                &format!("samples in {path} have no names, as it is not here as it was then"),
+                **count,
+            );
         }
         let more: u64 = nameless.iter().skip(SHOWN).map(|(_, count)| **count).sum();
-        note(more, "samples in other files without names");
-        notes
+        import.note_count("samples in other files without names", more);
     }
 }
 

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::io::{self, BufRead};
 
 use treering_profile::{
-    Frame, Function, FunctionKind, Line, LineId, Module, ModuleId, ModuleKind, Process, ProcessId, Profile,
-    RecursionRule, Run, RunId, ThreadId,
+    Function, FunctionKind, Line, LineId, Module, ModuleId, ModuleKind, Process, ProcessId, Profile, ThreadId,
 };
 
-use crate::ReadReport;
-use crate::label::{NOT_UTF8, file_name, module_kind, text_of};
+use crate::budget::Budget;
+use crate::import::Import;
+use crate::label::{file_name, module_kind, text_of};
 use crate::perf_script::header::{Header, Start};
-use crate::perf_script::{Problem, ReadError, line};
-use crate::sampled_event::{MOST_EVENTS, SampledEvent, name_metrics};
+use crate::perf_script::line;
+use crate::sampled_event::{MOST_EVENTS, SampledEvent, name_metrics, too_many_events};
+use crate::{Problem, ReadError, ReadReport};
 
 /// How long a line may be; names of functions of C++ have some ten thousand bytes.
 pub(crate) const LONGEST_LINE: u64 = 1 << 20;
@@ -41,10 +42,7 @@ pub fn read_from(input: impl BufRead) -> Result<(Profile, ReadReport), ReadError
     while lines.advance()? {
         reader.line(&lines.text).map_err(|problem| lines.error(problem))?;
     }
-    let cut = !lines.text.ends_with(b"\n");
-    lines.number += 1;
-    lines.offset = lines.next;
-    reader.finish(cut).map_err(|problem| lines.error(problem))
+    reader.finish(!lines.text.ends_with(b"\n"))
 }
 
 /// The lines of the input, one at a time.
@@ -59,7 +57,6 @@ struct Lines<R> {
 impl<R: BufRead> Lines<R> {
     /// Reads the next line; whether there was one. At the end the last one stays.
     fn advance(&mut self) -> Result<bool, ReadError> {
-        let io = |lines: &Self, error: &io::Error| lines.error(Problem::Io(error.to_string()));
         if self.input.fill_buf().map_err(|error| error.to_string()).is_ok_and(<[u8]>::is_empty) {
             return Ok(false);
         }
@@ -67,16 +64,18 @@ impl<R: BufRead> Lines<R> {
         (self.number, self.offset) = (self.number + 1, self.next);
         let mut limited = io::Read::take(&mut self.input, LONGEST_LINE + 1);
         let length = limited.read_until(b'\n', &mut self.text);
-        let length = length.map_err(|error| io(self, &error))? as u64;
+        let length = length.map_err(|error| self.error(Problem::Input(error.to_string())))? as u64;
         self.next += length;
         if length > LONGEST_LINE {
-            return Err(self.error(Problem::LongLine));
+            return Err(
+                self.error(format!("it is longer than {LONGEST_LINE} bytes, as no line of perf script is"))
+            );
         }
         Ok(length > 0)
     }
 
-    fn error(&self, problem: Problem) -> ReadError {
-        ReadError { line: self.number, offset: self.offset, problem }
+    fn error(&self, problem: impl Into<Problem>) -> ReadError {
+        ReadError::at_line(self.number, self.offset, problem)
     }
 }
 
@@ -103,9 +102,7 @@ struct Sample {
 type ThreadKey = (Option<u32>, Option<u32>, Box<[u8]>);
 
 struct Reader {
-    profile: Profile,
-    report: ReadReport,
-    run: RunId,
+    import: Import,
     threads: HashMap<ThreadKey, ThreadId>,
     processes: HashMap<(u32, Box<[u8]>), ProcessId>,
     events: Vec<SampledEvent>,
@@ -113,7 +110,6 @@ struct Reader {
     sample: Option<Sample>,
     /// The frames of the sample, the innermost first.
     frames: Vec<Place>,
-    stack: Vec<Frame>,
     key: Vec<u8>,
     /// From how many line costs on they are joined.
     compact_at: usize,
@@ -123,24 +119,19 @@ struct Reader {
     chains: bool,
     texts: bool,
     one_number: bool,
-    not_utf8: bool,
 }
 
 impl Reader {
     fn new() -> Self {
-        let mut profile = Profile::new(RecursionRule::Full);
-        let run = profile.add_run(Run::default());
         Self {
-            profile,
-            report: ReadReport::default(),
-            run,
+            // The length of the input is not known. It is read line by line, and each node has bytes of its own in it.
+            import: Import::new(Budget::new(usize::MAX)),
             threads: HashMap::new(),
             processes: HashMap::new(),
             events: Vec::new(),
             functions: HashMap::new(),
             sample: None,
             frames: Vec::new(),
-            stack: Vec::new(),
             key: Vec::new(),
             compact_at: 1 << 20,
             placeless: 0,
@@ -148,7 +139,6 @@ impl Reader {
             chains: false,
             texts: false,
             one_number: false,
-            not_utf8: false,
         }
     }
 
@@ -166,7 +156,7 @@ impl Reader {
                 && let Some(place) = self.frames.last_mut()
             {
                 place.inlined |= inlined;
-                place.line = source_line(&mut self.profile, file, number);
+                place.line = source_line(&mut self.import.profile, file, number);
                 return Ok(());
             }
         }
@@ -174,7 +164,7 @@ impl Reader {
             Some(Start::Sample(header)) => self.begin(&header),
             Some(Start::Record { lost }) => {
                 self.end_sample()?;
-                let losses = &mut self.profile.metadata.losses;
+                let losses = &mut self.import.profile.metadata.losses;
                 losses.lost_samples = losses.lost_samples.saturating_add(lost);
                 Ok(())
             }
@@ -231,9 +221,9 @@ impl Reader {
             return Ok(at);
         }
         if self.events.len() == MOST_EVENTS {
-            return Err(Problem::TooManyEvents);
+            return Err(too_many_events());
         }
-        self.events.push(SampledEvent::new(&mut self.profile, header.event, header.period));
+        self.events.push(SampledEvent::new(&mut self.import.profile, header.event, header.period));
         Ok(self.events.len() - 1)
     }
 
@@ -242,9 +232,9 @@ impl Reader {
         if let Some(&thread) = self.threads.get(&key) {
             return thread;
         }
-        let comm = self.text(header.comm);
+        let comm = self.import.text(header.comm).into_owned();
         let process = self.process(header, &comm);
-        let thread = self.profile.add_thread(process, header.tid.unwrap_or(0), comm);
+        let thread = self.import.profile.add_thread(process, header.tid.unwrap_or(0), comm);
         self.threads.insert(key, thread);
         thread
     }
@@ -255,21 +245,16 @@ impl Reader {
             Some(pid) => (pid, Box::from(&b""[..])),
             None => (0, Box::from(header.comm)),
         };
-        let run = self.run;
-        let profile = &mut self.profile;
+        let run = self.import.run;
+        let profile = &mut self.import.profile;
         let pid = key.0;
         let add = || profile.add_process(Process { run, pid, name: comm.to_owned() });
         let process = *self.processes.entry(key).or_insert_with(add);
         // The main thread has the name of the process.
         if header.pid.is_some() && header.pid == header.tid {
-            comm.clone_into(&mut self.profile.processes[process.index()].name);
+            comm.clone_into(&mut self.import.profile.processes[process.index()].name);
         }
         process
-    }
-
-    fn text(&mut self, bytes: &[u8]) -> String {
-        self.not_utf8 |= std::str::from_utf8(bytes).is_err();
-        text_of(bytes).into_owned()
     }
 
     fn frame(&mut self, frame: &line::Frame<'_>) -> Result<(), Problem> {
@@ -301,7 +286,7 @@ impl Reader {
     /// and those that were inlined into it.
     fn functions_of(&mut self, frame: &line::Frame<'_>) -> Box<[Function]> {
         let module = self.module(frame.module);
-        let kind = match module.map(|module| self.profile.modules[module].kind) {
+        let kind = match module.map(|module| self.import.profile.modules[module].kind) {
             Some(ModuleKind::Kernel) => FunctionKind::Kernel,
             Some(ModuleKind::Jit) => FunctionKind::Jit,
             _ => FunctionKind::Native,
@@ -309,15 +294,18 @@ impl Reader {
         if frame.symbol.is_empty() {
             return [self.unresolved(module)].into();
         }
-        let name = self.text(frame.symbol);
+        let name = self.import.text(frame.symbol);
         let parts: Vec<&str> = match kind {
             FunctionKind::Jit if name.starts_with('L') => {
                 name.split("->").filter(|part| !part.is_empty()).collect()
             }
             _ => vec![&name],
         };
-        let mut function =
-            |name: &str| Function { module, kind, ..Function::named(self.profile.strings.intern(name)) };
+        let mut function = |name: &str| Function {
+            module,
+            kind,
+            ..Function::named(self.import.profile.strings.intern(name))
+        };
         match parts.is_empty() {
             true => [function(&name)].into(),
             false => parts.into_iter().rev().map(function).collect(),
@@ -328,20 +316,21 @@ impl Reader {
         if path.is_empty() {
             return None;
         }
-        let text = self.text(path);
+        let text = self.import.text(path);
         let kind = kind_of(&text);
-        let path = self.profile.strings.intern(&text);
-        Some(self.profile.modules.intern(Module { path, build_id: Box::default(), kind }))
+        let path = self.import.profile.strings.intern(&text);
+        Some(self.import.profile.modules.intern(Module { path, build_id: Box::default(), kind }))
     }
 
     /// The function that stands for all of a file that have no name.
     fn unresolved(&mut self, module: Option<ModuleId>) -> Function {
-        let path = module.map(|module| self.profile.strings[self.profile.modules[module].path].to_owned());
+        let path = module
+            .map(|module| self.import.profile.strings[self.import.profile.modules[module].path].to_owned());
         let name = match path {
             Some(path) => format!("[{}]", file_name(&path).trim_start_matches('[').trim_end_matches(']')),
             None => "[unknown]".to_owned(),
         };
-        let name = self.profile.strings.intern(&name);
+        let name = self.import.profile.strings.intern(&name);
         Function { module, kind: FunctionKind::Unresolved, ..Function::named(name) }
     }
 
@@ -357,18 +346,17 @@ impl Reader {
             None => self.event(&Header::default())?,
         };
         self.fill_stack();
-        let line = self.frames.first().and_then(|place| place.line);
-        let losses = &mut self.profile.metadata.losses;
+        let losses = &mut self.import.profile.metadata.losses;
         losses.samples += 1;
         self.placeless += u64::from(self.frames.is_empty());
         let innermost = self.frames.first().map(|place| place.function.kind);
         losses.unresolved_samples += u64::from(innermost == Some(FunctionKind::Unresolved));
-        let weights = self.events[event].weights(&mut self.profile, sample.period);
-        self.profile.add_stack(thread, &self.stack, line, &weights);
+        let weights = self.events[event].weights(&mut self.import.profile, sample.period);
+        self.import.add(thread, &weights)?;
         self.frames.clear();
-        if self.profile.line_costs.len() >= self.compact_at {
-            self.profile.compact_line_costs();
-            self.compact_at = (2 * self.profile.line_costs.len()).max(1 << 20);
+        if self.import.profile.line_costs.len() >= self.compact_at {
+            self.import.profile.compact_line_costs();
+            self.compact_at = (2 * self.import.profile.line_costs.len()).max(1 << 20);
         }
         Ok(())
     }
@@ -376,16 +364,16 @@ impl Reader {
     /// The frames from the outermost to the innermost. Inlined functions are in the file of the function
     /// they were inlined into; perf does not print it.
     fn fill_stack(&mut self) {
-        self.stack.clear();
-        let (mut module, mut call_site) = (None, None);
+        self.import.begin();
+        let mut module = None;
         for place in self.frames.iter().rev() {
             let mut function = place.function;
             if place.inlined {
                 function = Function { kind: FunctionKind::Inlined, module, ..function };
             }
             module = function.module;
-            self.stack.push(Frame { function: self.profile.functions.intern(function), call_site });
-            call_site = place.line;
+            let function = self.import.profile.functions.intern(function);
+            self.import.push(function, place.line);
         }
     }
 
@@ -394,7 +382,7 @@ impl Reader {
         let text = text_of(text);
         let Some((key, value)) = text.trim_start_matches('#').split_once(':') else { return };
         let value = value.trim();
-        let machine = &mut self.profile.metadata.machine;
+        let machine = &mut self.import.profile.metadata.machine;
         let mut machine = |key: &str| machine.insert(key.to_owned(), value.to_owned());
         match key.trim() {
             "hostname" => drop(machine("host")),
@@ -403,54 +391,34 @@ impl Reader {
             "nrcpus online" => drop(machine("cpus")),
             "cmdline" => {
                 let command = value.split_whitespace().map(str::to_owned).collect();
-                self.profile.runs[self.run.index()].command = command;
+                self.import.profile.runs[0].command = command;
             }
             _ => {}
         }
     }
 
-    fn finish(mut self, cut: bool) -> Result<(Profile, ReadReport), Problem> {
+    fn finish(mut self, cut: bool) -> Result<(Profile, ReadReport), ReadError> {
         let in_sample = self.sample.as_ref().is_some_and(|sample| self.chains || !sample.closed);
         self.end_sample()?;
-        if self.profile.metadata.losses.samples == 0 {
-            return Err(Problem::Empty);
+        if self.import.profile.metadata.losses.samples == 0 {
+            return Err(Problem::Empty("samples").into());
         }
-        self.report.unfinished = cut || in_sample;
+        self.import.report.unfinished = cut || in_sample;
         self.add_notes();
-        self.profile.metadata.set_foreign("perf script");
-        self.profile.compact_line_costs();
-        self.profile.validate().map_err(Problem::Invalid)?;
-        Ok((self.profile, self.report))
+        self.import.finish("perf script")
     }
 
     fn add_notes(&mut self) {
-        let notes = &mut self.report.notes;
-        if self.skipped > 0 {
-            notes.push(format!(
-                "lines that are neither a sample nor a frame were passed over: {}",
-                self.skipped
-            ));
-        }
-        notes.extend(name_metrics(&mut self.profile, &self.events));
-        if self.placeless > 0 {
-            notes.push(format!(
-                "samples have no frames, so they are charged to their threads: {}",
-                self.placeless
-            ));
-        }
-        if self.one_number {
-            notes.push(
-                "samples have one number, which is taken as that of the thread; perf script -F +pid tells the \
-                 processes as well"
-                    .to_owned(),
-            );
-        }
-        if self.texts {
-            notes.push("what tracepoints print is not kept".to_owned());
-        }
-        if self.not_utf8 {
-            notes.push(NOT_UTF8.to_owned());
-        }
+        let import = &mut self.import;
+        import.note_count("lines that are neither a sample nor a frame were passed over", self.skipped);
+        import.report.notes.extend(name_metrics(&mut import.profile, &self.events));
+        import.note_count("samples have no frames, so they are charged to their threads", self.placeless);
+        import.note_if(
+            self.one_number,
+            "samples have one number, which is taken as that of the thread; perf script -F +pid tells the processes as \
+             well",
+        );
+        import.note_if(self.texts, "what tracepoints print is not kept");
     }
 }
 

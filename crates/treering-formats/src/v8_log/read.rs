@@ -7,13 +7,13 @@ use treering_profile::{Function, FunctionKind, Metric, MetricId, Profile, Thread
 use super::code_map::CodeMap;
 use super::function::function;
 use super::line::{fields, number};
-use crate::ReadReport;
 use crate::binary::{Binaries, Mappings, NoBinaries, Place};
 use crate::budget::Budget;
 use crate::gzip::unzip;
+use crate::import::Import;
 use crate::perf_script::kind_of;
-use crate::stacks::{StackError, Stacks};
-use crate::v8_log::ReadError;
+use crate::text_line::text_lines;
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a log without the binaries that some of its addresses are in.
 ///
@@ -39,25 +39,18 @@ pub(super) fn read_within(
     binaries: &mut dyn Binaries,
     budget: Budget,
 ) -> Result<(Profile, ReadReport), ReadError> {
-    let bytes = unzip(bytes).map_err(|_| damaged("it is gzip data that cannot be decompressed", 0))?;
+    let bytes = unzip(bytes)?;
     let mut reader = Reader::new(budget, binaries);
-    let mut lines = bytes.split(|&byte| byte == b'\n').enumerate().peekable();
-    while let Some((at, line)) = lines.next() {
-        let read = reader.line(&String::from_utf8_lossy(line));
-        match (read, lines.peek()) {
+    let mut lines = text_lines(&bytes).peekable();
+    while let Some(line) = lines.next() {
+        match reader.line(&String::from_utf8_lossy(line.bytes)) {
+            Ok(()) => {}
             // The last line of a program that was stopped may be cut.
-            (Err(StackError::Damaged { .. }), None) => reader.ended = false,
-            (Err(StackError::Damaged { what, .. }), Some(_)) => {
-                return Err(damaged(what, at as u64 + 1).into());
-            }
-            (other, _) => other?,
+            Err(Problem::Malformed(_)) if lines.peek().is_none() => reader.ended = false,
+            Err(problem) => return Err(line.error(problem)),
         }
     }
     reader.finish()
-}
-
-fn damaged(what: &'static str, line: u64) -> StackError {
-    StackError::Damaged { what, at: line, unit: "line" }
 }
 
 /// The state of V8 in which it collects garbage.
@@ -67,7 +60,7 @@ const COLLECTS_GARBAGE: u64 = 1;
 const WITHOUT_QUOTES: (u64, u64) = (6, 5);
 
 struct Reader<'a> {
-    stacks: Stacks,
+    import: Import,
     binaries: &'a mut dyn Binaries,
     thread: ThreadId,
     samples: MetricId,
@@ -82,37 +75,35 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(budget: Budget, binaries: &'a mut dyn Binaries) -> Self {
-        let mut stacks = Stacks::new(budget);
-        let thread = stacks.thread(0, 0, "");
-        let samples = stacks.profile.add_metric(Metric::exact("samples", Unit::Count));
+        let mut import = Import::new(budget);
+        let thread = import.thread(0, 0, "");
+        let samples = import.profile.add_metric(Metric::exact("samples", Unit::Count));
         let (code, mappings) = (CodeMap::default(), Mappings::default());
-        Self { stacks, binaries, thread, samples, time: None, quoted: false, code, mappings, ended: false }
+        Self { import, binaries, thread, samples, time: None, quoted: false, code, mappings, ended: false }
     }
 
-    fn line(&mut self, line: &str) -> Result<(), StackError> {
+    fn line(&mut self, line: &str) -> Result<(), Problem> {
         let fields = fields(line.trim_end_matches('\r'), self.quoted);
         let numbers = |at: usize| fields.get(at).and_then(|field| number(field));
         match fields[0].as_ref() {
             "v8-version" => {
                 let version = numbers(1).zip(numbers(2));
                 self.quoted = version.is_some_and(|version| version < WITHOUT_QUOTES);
-                self.stacks.profile.metadata.version =
+                self.import.profile.metadata.version =
                     fields.iter().skip(1).take(4).map(Cow::as_ref).collect::<Vec<_>>().join(".");
             }
             "profiler" => self.profiler(&fields),
             "shared-library" => {
-                let (start, end) =
-                    numbers(2).zip(numbers(3)).ok_or(damaged("a shared library has no addresses", 0))?;
+                let (start, end) = numbers(2).zip(numbers(3)).ok_or("a shared library has no addresses")?;
                 self.map(&fields[1], start, end);
             }
             "code-creation" => self.code_creation(&fields)?,
             "code-move" => {
-                let (from, to) =
-                    numbers(1).zip(numbers(2)).ok_or(damaged("moved code has no addresses", 0))?;
+                let (from, to) = numbers(1).zip(numbers(2)).ok_or("moved code has no addresses")?;
                 self.code.move_to(from, to);
             }
             "code-delete" => {
-                self.code.delete(numbers(1).ok_or(damaged("deleted code has no address", 0))?);
+                self.code.delete(numbers(1).ok_or("deleted code has no address")?);
             }
             "tick" => self.tick(&fields)?,
             _ => {}
@@ -127,13 +118,13 @@ impl<'a> Reader<'a> {
         if let (Some(us), None) = (interval, self.time) {
             let ns = us.saturating_mul(1000);
             let metric = Metric::sampled("time", Unit::Nanoseconds, self.samples, Some(ns));
-            self.time = Some((self.stacks.profile.add_metric(metric), ns));
+            self.time = Some((self.import.profile.add_metric(metric), ns));
         }
     }
 
     /// The start of a library is where the first byte of its file would lie.
     fn map(&mut self, path: &str, start: u64, end: u64) {
-        let profile = &mut self.stacks.profile;
+        let profile = &mut self.import.profile;
         let place = match path.starts_with('/') {
             true => Place::of_binary(profile, self.binaries, (path, &[]), (start, end, 0)),
             false => Place::nameless(profile, path, &[], kind_of(path)),
@@ -142,24 +133,24 @@ impl<'a> Reader<'a> {
     }
 
     /// `code-creation,JS,10,93211,0x2f00,128,leaf /a.js:2:14,0x90,~`; before V8 6.5 without a time, the fourth field.
-    fn code_creation(&mut self, fields: &[Cow<'_, str>]) -> Result<(), StackError> {
-        let cut = damaged("code has no address, size or name", 0);
+    fn code_creation(&mut self, fields: &[Cow<'_, str>]) -> Result<(), Problem> {
+        const CUT: &str = "code has no address, size or name";
         let timed = fields.get(3).is_some_and(|field| !field.starts_with("0x"));
-        let rest = fields.get(if timed { 4 } else { 3 }..).ok_or(cut.clone())?;
-        let [start, size, name, ..] = rest else { return Err(cut) };
-        let (start, size) = number(start).zip(number(size)).ok_or(cut)?;
+        let rest = fields.get(if timed { 4 } else { 3 }..).ok_or(CUT)?;
+        let [start, size, name, ..] = rest else { return Err(CUT.into()) };
+        let (start, size) = number(start).zip(number(size)).ok_or(CUT)?;
         // Behind the name are the function that shares the code and the state, for functions of JavaScript only.
         let state = rest.get(4).map(Cow::as_ref);
-        let function = function(&mut self.stacks.profile, &fields[1], name, state);
+        let function = function(&mut self.import.profile, &fields[1], name, state);
         self.code.add(start, size, function);
         Ok(())
     }
 
     /// `tick,PC,TIME,IS_CALLBACK,CALLBACK_OR_TOP_OF_STACK,STATE,STACK...`, the stack from the innermost frame on, each
     /// an address or how far it is from the one before.
-    fn tick(&mut self, fields: &[Cow<'_, str>]) -> Result<(), StackError> {
-        let cut = || damaged("a tick is cut short", 0);
-        let numbers = |at: usize| fields.get(at).and_then(|field| number(field)).ok_or_else(cut);
+    fn tick(&mut self, fields: &[Cow<'_, str>]) -> Result<(), Problem> {
+        const CUT: &str = "a tick is cut short";
+        let numbers = |at: usize| fields.get(at).and_then(|field| number(field)).ok_or(CUT);
         let (pc, is_callback, other, state) = (numbers(1)?, numbers(3)? != 0, numbers(4)?, numbers(5)?);
         let pc = if is_callback { other } else { pc };
         let mut addresses = vec![pc];
@@ -170,38 +161,39 @@ impl<'a> Reader<'a> {
         for frame in &fields[6..] {
             last = match frame.as_bytes().first() {
                 Some(b'o') => {
-                    self.stacks.profile.metadata.losses.truncated_stacks += 1;
+                    self.import.profile.metadata.losses.truncated_stacks += 1;
                     continue;
                 }
-                Some(b'+') => last.wrapping_add(hexadecimal(&frame[1..]).ok_or_else(cut)?),
-                Some(b'-') => last.wrapping_sub(hexadecimal(&frame[1..]).ok_or_else(cut)?),
-                _ => number(frame).ok_or_else(cut)?,
+                Some(b'+') => last.wrapping_add(hexadecimal(&frame[1..]).ok_or(CUT)?),
+                Some(b'-') => last.wrapping_sub(hexadecimal(&frame[1..]).ok_or(CUT)?),
+                _ => number(frame).ok_or(CUT)?,
             };
             addresses.push(last);
         }
         self.add(&addresses, state)
     }
 
-    fn add(&mut self, addresses: &[u64], state: u64) -> Result<(), StackError> {
+    fn add(&mut self, addresses: &[u64], state: u64) -> Result<(), Problem> {
         let innermost = self.function(addresses[0], false);
-        let losses = &mut self.stacks.profile.metadata.losses;
+        let losses = &mut self.import.profile.metadata.losses;
         losses.samples += 1;
         losses.unresolved_samples += u64::from(innermost.is_none());
-        self.stacks.begin();
+        self.import.begin();
         for &address in addresses[1..].iter().rev() {
             if let Some(function) = self.function(address, true) {
-                self.stacks.function(function, 0);
+                self.import.function(function, 0);
             }
         }
         if state == COLLECTS_GARBAGE {
-            self.stacks.frame("(garbage collector)", "", 0, FunctionKind::Builtin);
+            self.import.frame("(garbage collector)", "", 0, FunctionKind::Builtin);
         }
         match innermost {
-            Some(function) => self.stacks.function(function, 0),
-            None => self.stacks.frame("[unknown]", "", 0, FunctionKind::Unresolved),
+            Some(function) => self.import.function(function, 0),
+            None => self.import.frame("[unknown]", "", 0, FunctionKind::Unresolved),
         }
         let weights: Vec<_> = std::iter::once((self.samples, 1)).chain(self.time).collect();
-        self.stacks.add(self.thread, &weights)
+        self.import.add(self.thread, &weights)?;
+        Ok(())
     }
 
     /// The code at an address, to which a call returns or not.
@@ -211,17 +203,16 @@ impl<'a> Reader<'a> {
         self.code.find(address).or_else(of_library)
     }
 
-    fn finish(self) -> Result<(Profile, ReadReport), ReadError> {
-        if self.stacks.profile.metadata.losses.samples == 0 {
-            return Err(StackError::Empty.into());
+    fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
+        if self.import.profile.metadata.losses.samples == 0 {
+            return Err(Problem::Empty("ticks").into());
         }
-        let mut report = ReadReport { unfinished: !self.ended, ..ReadReport::default() };
-        if self.mappings.len() > 0 {
-            let note =
-                "it has no build-ids: names of native code are those of the binaries as they are here now";
-            report.notes.push(note.to_owned());
-        }
-        Ok((self.stacks.finish("V8")?, report))
+        self.import.report.unfinished = !self.ended;
+        self.import.note_if(
+            self.mappings.len() > 0,
+            "it has no build-ids: names of native code are those of the binaries as they are here now",
+        );
+        self.import.finish("V8")
     }
 }
 

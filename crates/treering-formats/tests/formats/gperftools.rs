@@ -4,8 +4,7 @@
 use crate::common;
 
 use common::fixture;
-use treering_formats::gperftools::{self, Problem};
-use treering_formats::{Binaries, Format, Kernel, read_any};
+use treering_formats::{Binaries, Format, Kernel, gperftools, read_any};
 use treering_profile::{FileOffset, FunctionKind, NodeId, Profile, Segment, SegmentMap, StatedAddress, Unit};
 
 fn cost(profile: &Profile, metric: &str) -> u64 {
@@ -181,15 +180,20 @@ const PPROF_V1: [[u64; 4]; 2] = [[52_438, 5_243_880, 26_219, 2_621_940], [27, 3_
 
 #[test]
 fn damage_is_told_with_its_place() {
-    let error = |text: &str| gperftools::read(text.as_bytes()).unwrap_err();
-    assert_eq!(error("nothing").problem, Problem::Neither);
+    let error = |text: &str| gperftools::read(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(error("nothing"), "not a CPU profile or a heap profile of gperftools");
     let heading = "heap profile: 1: 2 [1: 2] @ heapprofile\n";
-    assert_eq!(error(heading).problem, Problem::Empty);
+    assert_eq!(error(heading), "it holds no samples or allocations");
     let damaged = error(&format!("{heading} 1: 2 [1: 2] @ 0x10\n 1: x [1: 2] @ 0x10\n"));
-    assert_eq!((damaged.offset, damaged.problem), (heading.len() as u64 + 20, Problem::NoStack));
+    assert_eq!(
+        damaged,
+        "line 3 at byte 0x3c: a stack, as `1: 24 [2: 48] @ 0x401010`, or a known heading is expected"
+    );
     let unknown = error("heap profile: 1: 2 [1: 2] @ fragmentation\n");
-    assert_eq!(unknown.problem, Problem::UnknownHeap("fragmentation".to_owned()));
+    assert_eq!(unknown, "line 1 at byte 0x0: heap profiles of the kind `fragmentation` are not known");
     let large = u64::MAX;
     let text = format!("{heading} {large}: 2 [1: 2] @ 0x10\n 1: 2 [1: 2] @ 0x10\n");
-    assert_eq!(error(&text).problem, Problem::LargeNumber);
+    assert_eq!(error(&text), "a sum of costs below 2^64 is expected");
+    let text = format!("{heading} {large}0: 2 [1: 2] @ 0x10\n");
+    assert_eq!(error(&text), "line 2 at byte 0x28: a number below 2^64 is expected");
 }

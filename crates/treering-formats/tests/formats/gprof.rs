@@ -6,8 +6,7 @@ use crate::common;
 use std::collections::BTreeMap;
 
 use common::fixture;
-use treering_formats::gprof::{self, Problem};
-use treering_formats::{Format, detect, read_any};
+use treering_formats::{Format, detect, gprof, read_any};
 use treering_profile::{Profile, RecursionRule};
 
 /// Nanoseconds in a function itself and its calls, those to itself left out, by name.
@@ -89,14 +88,16 @@ fn functions_of_one_name_stay_apart() {
 }
 
 #[test]
-fn what_is_no_table_is_refused_with_its_line() {
-    let error = |text: &str| gprof::read(text.as_bytes()).unwrap_err();
-    assert_eq!(error("Flat profile:\n").problem, Problem::Empty);
+fn a_line_that_is_no_row_of_its_table_is_refused_with_its_place() {
+    let error = |text: &str| gprof::read(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(error("Flat profile:\n"), "it holds no rows of a flat profile or of a call graph");
     let flat = "  %   cumulative   self\n time   seconds   seconds    calls  name\n";
     let damaged = error(&format!("{flat}  0.00  x  0.00  f\n"));
-    assert_eq!((damaged.line, damaged.problem), (3, Problem::FlatRow));
+    assert_eq!(damaged, "line 3 at byte 0x41: it is no row of gprof's flat profile");
+    let graph = "\t\t\tCall graph\n\nindex % time    self  children    called     name\n[1] f\n";
+    assert_eq!(error(graph), "line 4 at byte 0x41: it is no row of gprof's call graph");
     let large = error(&format!("{flat}  0.00  0.00  {}.00  f\n", "9".repeat(40)));
-    assert_eq!(large.problem, Problem::LargeNumber);
+    assert_eq!(large, "a time below 32 years is expected");
 }
 
 /// As gprof prints the same run by function: spin 0.19 s, called twice by main and five times by odd.

@@ -6,7 +6,7 @@ use crate::common;
 use std::collections::BTreeMap;
 
 use common::fixture;
-use treering_formats::perf_data::{self, Problem, needs_unwinding};
+use treering_formats::perf_data::{self, needs_unwinding};
 use treering_formats::{Binaries, Format, Kernel, ReadReport, read_any};
 use treering_profile::{FileOffset, FunctionKind, NodeId, Profile, Segment, SegmentMap, StatedAddress, Unit};
 
@@ -277,19 +277,22 @@ fn what_has_no_binary_is_told() {
 
 #[test]
 fn damage_is_told_with_its_place() {
-    let problem = |bytes: &[u8]| perf_data::read(bytes).unwrap_err().problem;
-    assert_eq!(problem(b"PERFILE2"), Problem::CutShort { what: "its header" });
-    assert_eq!(problem(b"PERFFILE\0"), Problem::OldVersion);
-    assert_eq!(problem(&Writer::default().file()), Problem::Empty);
+    let error = |bytes: &[u8]| perf_data::read(bytes).unwrap_err().to_string();
+    assert_eq!(error(b"PERFILE2"), "byte 0x8: the file ends within its header");
+    assert_eq!(error(b"PERFFILE\0"), "perf.data of perf before Linux 3.0 is not read");
+    assert_eq!(error(b"PERF"), "not a perf.data file");
+    assert_eq!(error(&Writer::default().file()), "it holds no samples");
     let mut file = made(false);
     file[184 + 6] = 7;
-    let error = perf_data::read(&file).unwrap_err();
-    assert_eq!((error.offset, error.problem), (184, Problem::BadSize(7)));
+    assert_eq!(error(&file), "byte 0xb8: the record says that it has 7 bytes, and its header alone has 8");
     let mut file = fixture("perf-data/compressed.data");
     let data = 0x108;
     let at = (data..file.len() - 4).find(|&at| file[at..at + 4] == [0x28, 0xb5, 0x2f, 0xfd]).unwrap();
     file[at..at + 24].fill(0xff);
-    assert!(matches!(problem(&file), Problem::Compressed(_)), "{:?}", perf_data::read(&file));
+    let damaged = error(&file);
+    // The header of the record has 8 bytes.
+    let place = format!("byte {:#x}: the record cannot be decompressed: ", at - 8);
+    assert!(damaged.starts_with(&place), "{damaged}");
     // Another end than the stated one: what is there is read.
     let file = fixture("perf-data/chains.data");
     for length in [5_000, 10_000, file.len() - 1] {
