@@ -99,6 +99,11 @@ const RULES: &[Rule] = &[
         elsewhere: Only(&["libc"]),
     },
     Rule { name: "treering-cache", may_use: &[], elsewhere: Only(&["libc"]) },
+    Rule {
+        name: "treering-bench",
+        may_use: &["treering-measure", "treering-runtime"],
+        elsewhere: Only(&["clap", "nix", "serde_json"]),
+    },
     Rule { name: "treering-measure", may_use: &["treering-temporary"], elsewhere: Any },
     Rule { name: "treering-temporary", may_use: &[], elsewhere: Only(&[]) },
     Rule {
