@@ -2,19 +2,20 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use gimli::{DebugAranges, Dwarf, DwarfPackage, DwarfPackageSections, RunTimeEndian, SectionId};
-use object::Object as _;
+use gimli::{Dwarf, DwarfPackage, DwarfPackageSections, RunTimeEndian, SectionId};
+use object::{Object as _, ObjectSection as _};
 use treering_cache::Cache;
 use treering_proc::build_id;
 
 use crate::contents::Contents;
 use crate::debug_file::{Finder, owner_of};
 use crate::kept_sections::{KeptSections, Origin};
-use crate::needed_units;
+use crate::needed_units::{self, NeededUnits, WORTH_REDUCING};
 use crate::object_file::{Object, Slice, Storage, are_compressed, contents, endian};
 use crate::section::Section;
+use crate::unit_index::UnitIndex;
 use crate::{Options, Problem};
 
 /// The sections of a binary's debug information, read and decompressed. Several threads may each
@@ -23,7 +24,6 @@ pub(crate) struct DwarfFile<'a> {
     main: Sections<'a>,
     supplementary: Option<Sections<'a>>,
     package: Option<DwarfPackageSections<&'a [u8]>>,
-    endian: RunTimeEndian,
     /// The directory of the binary, where parts kept apart are looked for.
     directory: PathBuf,
     /// The owner of the binary.
@@ -47,7 +47,7 @@ const NEEDED: [SectionId; 10] = [
 impl<'a> DwarfFile<'a> {
     /// Reads the debug information of `debug`, which is the binary at `binary` or the file that
     /// was separated from it and lies at `path`. Sections that have to be decompressed are kept in the
-    /// cache, and read from there the next time.
+    /// cache, and so is what units describe if they had to be asked for it.
     pub(crate) fn read(
         finder: &Finder<'a, '_>,
         debug: &Object<'a>,
@@ -66,7 +66,7 @@ impl<'a> DwarfFile<'a> {
         let package = package.map(|file| package_sections(finder.storage, &file.object)).transpose()?;
         let directory = binary.parent().unwrap_or(Path::new("")).to_path_buf();
         let main = Sections::read(finder, debug, cache)?;
-        Ok(Self { main, supplementary, package, endian: endian(debug), directory, owner })
+        Ok(Self { main, supplementary, package, directory, owner })
     }
 
     /// How many bytes of debug information there are, to judge what reading it costs.
@@ -81,11 +81,13 @@ impl<'a> DwarfFile<'a> {
         kept.map(|kept| kept.forget(cache)).count() > 0
     }
 
-    /// `.debug_info` of the binary without units that have nothing to do with `addresses`, which
-    /// are sorted; nothing where it is as good to read all. See [`needed_units::reduced`].
-    pub(crate) fn reduced_info(&self, addresses: &[u64]) -> Option<Vec<u8>> {
-        let aranges = self.main.whole(SectionId::DebugAranges).ok()?;
-        needed_units::reduced(self.main.info(), DebugAranges::new(aranges, self.endian), addresses)
+    /// The units that have to do with `addresses`, which are sorted; nothing where it is as good to read all. See
+    /// [`needed_units::needed`].
+    pub(crate) fn needed_units(&self, addresses: &[u64]) -> Option<NeededUnits> {
+        let abbreviations =
+            Slice::new(self.main.whole(SectionId::DebugAbbrev).ok()?, self.main.endian).into();
+        let lines = self.main.section(SectionId::DebugLine)?;
+        needed_units::needed(self.main.info(), lines, self.main.units()?, addresses, &abbreviations)
     }
 
     /// A view of the sections with the abbreviations shared between units parsed.
@@ -93,11 +95,14 @@ impl<'a> DwarfFile<'a> {
         self.dwarf_with(None)
     }
 
-    /// A view of the sections with `info` in place of `.debug_info`.
-    pub(crate) fn dwarf_with<'s>(&'s self, info: Option<&'s [u8]>) -> gimli::Result<Arc<Dwarf<Slice<'s>>>> {
-        let mut dwarf = self.main.dwarf(info, self.endian)?;
+    /// The same, with some units alone.
+    pub(crate) fn dwarf_with<'s>(
+        &'s self,
+        units: Option<&'s NeededUnits>,
+    ) -> gimli::Result<Arc<Dwarf<Slice<'s>>>> {
+        let mut dwarf = self.main.dwarf(units)?;
         if let Some(supplementary) = &self.supplementary {
-            dwarf.set_sup(supplementary.dwarf(None, self.endian)?);
+            dwarf.set_sup(supplementary.dwarf(None)?);
         }
         dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
         Ok(Arc::new(dwarf))
@@ -105,8 +110,9 @@ impl<'a> DwarfFile<'a> {
 
     /// The package that split units were collected in, if there is one.
     pub(crate) fn package(&self) -> Option<DwarfPackage<Slice<'_>>> {
-        let empty = Slice::new(&[], self.endian);
-        self.package.as_ref()?.borrow(|section| Slice::new(section, self.endian), empty).ok()
+        let endian = self.main.endian;
+        let empty = Slice::new(&[], endian);
+        self.package.as_ref()?.borrow(|section| Slice::new(section, endian), empty).ok()
     }
 
     /// Where the file of a split unit may be: where it was compiled, and beside the binary.
@@ -131,31 +137,82 @@ fn package_candidates(debug: &Path, binary: &Path) -> Vec<PathBuf> {
 struct Sections<'a> {
     sections: Vec<Section<'a>>,
     kept: Option<&'a KeptSections>,
+    endian: RunTimeEndian,
+    /// The units, once they were asked for; nothing if it would not help to know them.
+    units: OnceLock<Option<UnitIndex>>,
 }
+
+/// The sections from which an index of units is made, apart from `.debug_info`.
+const INDEXED: [SectionId; 5] = [
+    SectionId::DebugAbbrev,
+    SectionId::DebugAddr,
+    SectionId::DebugAranges,
+    SectionId::DebugRanges,
+    SectionId::DebugRngLists,
+];
+
+/// More units than that, if they have to be asked for their code, are worth a file that holds the answers.
+const WORTH_KEEPING: usize = 32;
 
 impl<'a> Sections<'a> {
     fn read(finder: &Finder<'a, '_>, object: &Object<'a>, cache: Option<&Cache>) -> object::Result<Self> {
         let names = NEEDED.map(|id| id.name());
+        let (storage, endian) = (finder.storage, endian(object));
+        let are_compressed = are_compressed(object, &names);
+        let is_large = || {
+            let info = object.section_by_name(SectionId::DebugInfo.name());
+            info.is_some_and(|info| info.size() > WORTH_REDUCING)
+        };
         let origin = || Origin::of(build_id(object), contents(object).and_then(Contents::metadata));
-        let place = cache.filter(|_| are_compressed(object, &names)).zip(origin());
-        if let Some(kept) = place.as_ref().and_then(|(cache, origin)| KeptSections::open(cache, origin)) {
-            let kept = finder.storage.take_kept(kept);
-            let section = |name| kept.section(name).map(|(start, length)| Section::kept(kept, start, length));
-            let sections = names.map(|name| section(name).unwrap_or_default()).into();
-            return Ok(Self { sections, kept: Some(kept) });
-        }
-        let read = Self { sections: finder.storage.sections(object, &names)?, kept: None };
-        if let Some((cache, origin)) = place {
-            // Sections that cannot be kept are decompressed again next time.
-            let _ = read.keep(cache, &origin);
+        let place = cache.filter(|_| are_compressed || is_large()).zip(origin());
+        let kept = place.as_ref().and_then(|(cache, origin)| KeptSections::open(cache, origin));
+        let kept = kept.map(|kept| storage.take_kept(kept));
+        let sections = match kept.filter(|kept| kept.has_sections()) {
+            Some(kept) => {
+                let section =
+                    |name| kept.section(name).map(|(start, length)| Section::kept(kept, start, length));
+                names.map(|name| section(name).unwrap_or_default()).into()
+            }
+            None => storage.sections(object, &names)?,
+        };
+        let read = Self { sections, kept, endian, units: OnceLock::new() };
+        if let (Some((cache, origin)), None) = (place, kept) {
+            // What cannot be kept is made again next time.
+            let _ = read.keep(cache, &origin, are_compressed);
         }
         Ok(read)
     }
 
-    fn keep(&self, cache: &Cache, origin: &Origin) -> io::Result<()> {
-        let bytes: Vec<_> = self.sections.iter().map(Section::whole).collect::<Result<_, _>>()?;
-        let sections: Vec<_> = NEEDED.iter().map(|id| id.name()).zip(bytes).collect();
-        KeptSections::keep(cache, origin, &sections, needed_units::lengths(self.info()).unwrap_or_default())
+    fn keep(&self, cache: &Cache, origin: &Origin, are_compressed: bool) -> io::Result<()> {
+        let units = self.units();
+        if !are_compressed && units.is_none_or(|units| units.asked() < WORTH_KEEPING) {
+            return Ok(());
+        }
+        let mut sections = Vec::new();
+        if are_compressed {
+            for (id, section) in NEEDED.iter().zip(&self.sections) {
+                sections.push((id.name(), section.whole()?));
+            }
+        }
+        KeptSections::keep(cache, origin, &sections, units)
+    }
+
+    /// Which code the units describe; nothing where it is as good to read all of them.
+    fn units(&self) -> Option<&UnitIndex> {
+        if self.info().len() < WORTH_REDUCING || self.endian != RunTimeEndian::Little {
+            return None;
+        }
+        let kept = self.kept.and_then(KeptSections::units);
+        let is_right = |units: &&UnitIndex| units.section_length() == self.info().len();
+        kept.filter(is_right).or_else(|| self.units.get_or_init(|| self.read_units()).as_ref())
+    }
+
+    fn read_units(&self) -> Option<UnitIndex> {
+        let needed = |id| -> gimli::Result<_> {
+            let bytes = if INDEXED.contains(&id) { self.whole(id)? } else { &[] };
+            Ok(Slice::new(bytes, self.endian))
+        };
+        UnitIndex::read(self.info(), &Dwarf::load(needed).ok()?)
     }
 
     fn section(&self, id: SectionId) -> Option<&Section<'a>> {
@@ -170,13 +227,15 @@ impl<'a> Sections<'a> {
         self.section(id).map_or(Ok(&[]), |section| section.whole().or(Err(gimli::Error::Io)))
     }
 
-    fn dwarf<'s>(&'s self, info: Option<&'s [u8]>, endian: RunTimeEndian) -> gimli::Result<Dwarf<Slice<'s>>> {
+    fn dwarf<'s>(&'s self, units: Option<&'s NeededUnits>) -> gimli::Result<Dwarf<Slice<'s>>> {
         Dwarf::load(|id| {
-            let bytes = match info.filter(|_| id == SectionId::DebugInfo) {
-                Some(info) => info,
-                None => self.whole(id)?,
-            };
-            Ok(Slice::new(bytes, endian))
+            let needed = units.and_then(|units| match id {
+                SectionId::DebugInfo => Some(&*units.info),
+                SectionId::DebugLine => units.lines.as_deref(),
+                _ => None,
+            });
+            let bytes = needed.map_or_else(|| self.whole(id), Ok)?;
+            Ok(Slice::new(bytes, self.endian))
         })
     }
 }

@@ -52,10 +52,10 @@ pub(crate) fn look_up(
     options: &Options<'_>,
     is_code: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<Lookup, gimli::Error> {
-    if let Some(info) = file.reduced_info(addresses) {
+    if let Some(units) = file.needed_units(addresses) {
         // Names may be in units that were left out, above all where one program was made of
         // several units when linking. That shows as an error.
-        let lookup = look_up_in(file, &file.dwarf_with(Some(&info))?, addresses, options, is_code);
+        let lookup = look_up_in(file, &file.dwarf_with(Some(&units))?, addresses, options, is_code);
         if lookup.as_ref().is_ok_and(|lookup| lookup.problems.is_empty() && !lookup.lacks_units) {
             return lookup;
         }
@@ -318,8 +318,8 @@ mod tests {
                 .expect("all units");
             let either = look_up(&file, &addresses, &options, &|_| true).expect("all units or some");
             assert_eq!(told(&either), told(&whole));
-            let Some(info) = file.reduced_info(&addresses) else { continue };
-            let dwarf = file.dwarf_with(Some(&info)).expect("some units");
+            let Some(units) = file.needed_units(&addresses) else { continue };
+            let dwarf = file.dwarf_with(Some(&units)).expect("some units");
             let some = look_up_in(&file, &dwarf, &addresses, &options, &|_| true).expect("some units");
             if some.problems.is_empty() && !some.lacks_units {
                 reductions += 1;

@@ -1,20 +1,24 @@
-//! Debug information as an earlier run decompressed it.
+//! Debug information as an earlier run decompressed it, and which code its units describe.
 //!
 //! Distributions compress debug information. Of that of a C library, a recording needs a hundredth, but a compressed
 //! section can only be read from its beginning on. So the decompressed sections are kept in a file of their own. A
 //! checksum of each block tells whether it still is as it was written, without reading the others.
+//! Where it took long to find out which code each unit describes, that is kept as well, also alone.
 //!
-//! A file is used for debug information of the same build-id only, in a file of the same size, time and place.
+//! A file is used for debug information of the same build-id only, in a file of the same size, time and place. Programs of
+//! Go have no such build-id; theirs is the time of their last change, which nobody can set.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use treering_cache::Cache;
 
 use crate::problem::hexadecimal;
+use crate::unit_index::UnitIndex;
 
 /// The decompressed sections of one file with debug information.
 #[derive(Debug)]
@@ -32,8 +36,8 @@ struct Head {
     origin: Origin,
     /// Names and lengths, in the order of the sections.
     sections: Vec<(String, u64)>,
-    /// The length of each unit in `.debug_info`, one behind the other.
-    unit_lengths: Vec<u32>,
+    /// The units in `.debug_info`.
+    units: Option<UnitIndex>,
     /// CRC-32C of each block of all sections together.
     checksums: Vec<u32>,
 }
@@ -41,15 +45,23 @@ struct Head {
 /// The file that sections were decompressed from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Origin {
-    build_id: Vec<u8>,
+    identity: Identity,
     size: u64,
     modified: (i64, i64),
     /// Device and inode.
     place: (u64, u64),
 }
 
+/// A property of a file that another file, or the same with other contents, does not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+enum Identity {
+    BuildId(Vec<u8>),
+    /// The time of the last change to the file or to what the system states of it, in seconds and nanoseconds.
+    Changed(i64, i64),
+}
+
 /// The beginning of every file; the number changes with the layout. The length of the head and its checksum follow.
-const MAGIC: [u8; 8] = *b"trg-dbg1";
+const MAGIC: [u8; 8] = *b"trg-dbg2";
 const PREFIX: usize = MAGIC.len() + 8;
 
 /// Sections begin at a multiple of it, and each block has a checksum.
@@ -64,16 +76,29 @@ const LARGEST: u64 = 128 << 20;
 /// The files of all debug information together take no more than this.
 const LARGEST_CACHE: u64 = 512 << 20;
 
+/// A file that was changed longer ago has another time if it is changed again.
+const SETTLED: Duration = Duration::from_secs(3);
+
 /// Longer build-ids are nobody's.
 const LONGEST_BUILD_ID: usize = 64;
 
 impl Origin {
-    /// Nothing for a file without a build-id: whether it is the same in the next run is in doubt.
+    /// Nothing for a file without a build-id that was changed just now: it may be changed again within one tick of the
+    /// system's clock.
     pub(crate) fn of(build_id: Option<&[u8]>, found: Option<Metadata>) -> Option<Self> {
         let found = found?;
-        let build_id = build_id.filter(|id| (1..=LONGEST_BUILD_ID).contains(&id.len()))?;
+        let build_id = build_id.filter(|id| (1..=LONGEST_BUILD_ID).contains(&id.len()));
+        let identity = match build_id {
+            Some(id) => Identity::BuildId(id.to_vec()),
+            None => {
+                let changed =
+                    SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(found.ctime()).ok()?);
+                changed.elapsed().ok().filter(|ago| *ago > SETTLED)?;
+                Identity::Changed(found.ctime(), found.ctime_nsec())
+            }
+        };
         Some(Self {
-            build_id: build_id.to_vec(),
+            identity,
             size: found.len(),
             modified: (found.mtime(), found.mtime_nsec()),
             place: (found.dev(), found.ino()),
@@ -81,7 +106,10 @@ impl Origin {
     }
 
     fn name(&self) -> String {
-        hexadecimal(&self.build_id)
+        match &self.identity {
+            Identity::BuildId(id) => hexadecimal(id),
+            Identity::Changed(..) => format!("at-{:x}-{:x}", self.place.0, self.place.1),
+        }
     }
 }
 
@@ -105,21 +133,21 @@ impl KeptSections {
         is_right.then_some(Self { file, start, head, is_damaged: AtomicBool::new(false) })
     }
 
-    /// Keeps sections of a file, unless they are too large.
+    /// Keeps sections of a file, unless they are too large, and the index of its units.
     pub(crate) fn keep(
         cache: &Cache,
         origin: &Origin,
         sections: &[(&str, &[u8])],
-        unit_lengths: Vec<u32>,
+        units: Option<&UnitIndex>,
     ) -> io::Result<()> {
         let bytes: u64 = sections.iter().map(|(_, bytes)| bytes.len() as u64).sum();
         if bytes > LARGEST {
-            return Ok(());
+            return Self::keep(cache, origin, &[], units);
         }
         let head = Head {
             origin: origin.clone(),
             sections: sections.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.len() as u64)).collect(),
-            unit_lengths,
+            units: units.cloned(),
             checksums: sections.iter().flat_map(|(_, bytes)| checksums(bytes)).collect(),
         };
         let head = postcard::to_stdvec(&head).map_err(io::Error::other)?;
@@ -167,8 +195,13 @@ impl KeptSections {
         None
     }
 
-    pub(crate) fn unit_lengths(&self) -> &[u32] {
-        &self.head.unit_lengths
+    /// Whether there are sections, and not an index of units alone.
+    pub(crate) fn has_sections(&self) -> bool {
+        !self.head.sections.is_empty()
+    }
+
+    pub(crate) fn units(&self) -> Option<&UnitIndex> {
+        self.head.units.as_ref()
     }
 
     /// Removes the file from the cache.
@@ -202,12 +235,13 @@ fn write_blocks(file: &mut File, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::OpenOptions;
+    use std::path::Path;
 
     use super::*;
 
     fn origin(build_id: u8, modified: i64) -> Origin {
-        Origin { build_id: vec![build_id; 20], size: 7, modified: (modified, 0), place: (1, 2) }
+        let identity = Identity::BuildId(vec![build_id; 20]);
+        Origin { identity, size: 7, modified: (modified, 0), place: (1, 2) }
     }
 
     /// A folder for one test, removed in the end.
@@ -232,15 +266,11 @@ mod tests {
     fn any_part_of_a_section_is_as_it_was_kept() {
         let ((cache, _folder), origin) = (cache("parts"), origin(1, 5));
         let (first, second) = (bytes(3 * BLOCK as usize + 5), bytes(20 * BLOCK as usize));
-        KeptSections::keep(
-            &cache,
-            &origin,
-            &[("first", &first), ("none", &[]), ("second", &second)],
-            vec![9],
-        )
-        .unwrap();
+        let units = UnitIndex::default();
+        let sections = [("first", &*first), ("none", &[]), ("second", &*second)];
+        KeptSections::keep(&cache, &origin, &sections, Some(&units)).unwrap();
         let kept = KeptSections::open(&cache, &origin).unwrap();
-        assert_eq!((kept.unit_lengths(), kept.section("none").unwrap().1), (&[9][..], 0));
+        assert_eq!((kept.units(), kept.section("none").unwrap().1), (Some(&units), 0));
         assert_eq!(kept.section("other"), None);
         for (name, expected) in [("first", &first), ("second", &second)] {
             let (start, length) = kept.section(name).unwrap();
@@ -259,7 +289,7 @@ mod tests {
     #[test]
     fn sections_of_another_file_are_not_used() {
         let ((cache, _folder), right) = (cache("others"), origin(1, 5));
-        KeptSections::keep(&cache, &right, &[("a", &bytes(100))], Vec::new()).unwrap();
+        KeptSections::keep(&cache, &right, &[("a", &bytes(100))], None).unwrap();
         let elsewhere = Origin { place: (1, 3), ..right.clone() };
         let longer = Origin { size: 8, ..right.clone() };
         for other in [origin(2, 5), origin(1, 6), elsewhere, longer] {
@@ -281,7 +311,7 @@ mod tests {
         let ((cache, _folder), origin) = (cache("damage"), origin(1, 5));
         let whole = bytes(4 * BLOCK as usize);
         let keep = || {
-            KeptSections::keep(&cache, &origin, &[("a", &whole)], Vec::new()).unwrap();
+            KeptSections::keep(&cache, &origin, &[("a", &whole)], None).unwrap();
             let mut file = Vec::new();
             io::Read::read_to_end(&mut cache.file(&origin.name(), LARGEST).unwrap(), &mut file).unwrap();
             file
@@ -314,12 +344,19 @@ mod tests {
     }
 
     #[test]
-    fn files_without_a_build_id_have_no_origin() {
-        let found = OpenOptions::new().read(true).open("/proc/self/exe").unwrap().metadata().ok();
+    fn a_file_without_a_build_id_is_told_by_its_last_change() {
+        let path = std::env::temp_dir().join(format!("treering-origin-{}", std::process::id()));
+        std::fs::write(&path, "just now").unwrap();
+        let fresh = path.metadata().ok();
+        std::fs::remove_file(&path).unwrap();
+        let old = || Path::new(env!("CARGO_MANIFEST_DIR")).metadata().ok();
         for id in [None, Some(&[][..]), Some(&[1; 65][..])] {
-            assert_eq!(Origin::of(id, found.clone()), None);
+            assert_eq!(Origin::of(id, fresh.clone()), None);
+            let told = Origin::of(id, old()).unwrap();
+            assert!(matches!(told.identity, Identity::Changed(seconds, _) if seconds > 0), "{told:?}");
+            assert!(told.name().starts_with("at-"), "{told:?}");
         }
-        assert!(Origin::of(Some(&[1; 20]), found).is_some());
+        assert!(Origin::of(Some(&[1; 20]), fresh).is_some());
         assert_eq!(Origin::of(Some(&[1; 20]), None), None);
     }
 }

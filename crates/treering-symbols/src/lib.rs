@@ -75,6 +75,7 @@ mod stated_code;
 mod stray_block;
 mod symbol_table;
 mod symbolise;
+mod unit_index;
 mod unwind_table;
 mod wanted_pages;
 

@@ -2,155 +2,205 @@
 //!
 //! To look for frames, a reader first has to read the abbreviations, the first entry and the header of the line table
 //! of every unit, to learn which code it describes. A C library has more than a thousand units, and the samples of a
-//! program lie in a dozen of them. The table `.debug_aranges` (DWARF 5, section 6.1.2) tells which ones.
+//! program lie in a dozen of them. An index of all units tells which ones.
 
-use gimli::{DebugAranges, Reader as _, RunTimeEndian, Section as _};
+use std::collections::HashSet;
+
+use gimli::{
+    AttributeSpecification, AttributeValue, DebugAbbrev, DebugInfo, DebugInfoOffset, RunTimeEndian,
+    UnitHeader, UnitOffset,
+};
 
 use crate::object_file::Slice;
 use crate::section::Section;
+use crate::unit_index::{IndexedUnit, UnitIndex};
 
 /// Less debug information than this is read as a whole sooner than it is reduced.
-const WORTH_REDUCING: u64 = 1 << 18;
+pub(crate) const WORTH_REDUCING: u64 = 1 << 18;
 
-/// The section `.debug_info` without the units of which `aranges` says that none of `addresses`,
+/// Debug information without the units that are not needed. All that is left stands where it stood in its section.
+pub(crate) struct NeededUnits {
+    pub(crate) info: Vec<u8>,
+    /// `.debug_line` with the tables of these units alone; nothing if all of it is to be read.
+    pub(crate) lines: Option<Vec<u8>>,
+}
+
+/// A smaller part than this is not worth being left out.
+const SMALLEST_PART: u64 = 8;
+
+/// The section `.debug_info` without the units of which `index` says that none of `addresses`,
 /// which are sorted, is in their code; nothing where that would leave out little.
 ///
-/// All that is left stands where it stood, so references between units that are left stay right;
-/// those to units that are left out find nothing. Units that the table does not mention are left
-/// in, since it may not know of all: not every compiler makes one.
-pub(crate) fn reduced(
+/// References between units that are left stay right. Functions that are inlined from other units have their names
+/// there, so these units are left in too; other references to units that are left out find nothing. Units that do not
+/// state their code are left in.
+pub(crate) fn needed(
     info: &Section<'_>,
-    aranges: DebugAranges<Slice<'_>>,
+    lines: &Section<'_>,
+    index: &UnitIndex,
     addresses: &[u64],
-) -> Option<Vec<u8>> {
+    abbreviations: &DebugAbbrev<Slice<'_>>,
+) -> Option<NeededUnits> {
     let length = info.len();
-    if length < WORTH_REDUCING || aranges.reader().endian() != RunTimeEndian::Little {
-        return None;
-    }
-    let covering = Covering::read(aranges, addresses)?;
-    let gaps = gaps(info, &covering)?;
-    let left_out: u64 = gaps.iter().map(|gap| gap.length).sum();
-    if left_out < length / 2 {
+    let units: Vec<_> = index.units().collect();
+    let is_needed: Vec<bool> = units.iter().map(|unit| unit.may_hold(addresses)).collect();
+    let left_in: u64 =
+        units.iter().zip(&is_needed).filter(|(_, needed)| **needed).map(|(unit, _)| unit.length).sum();
+    if left_in > length - length / SMALLEST_PART {
         return None;
     }
     // Most of these zeros are never touched, which is cheaper than a copy.
-    let mut reduced = vec![0; usize::try_from(length).ok()?];
-    let mut kept_from = 0;
-    let keep = |from: u64, to: u64, reduced: &mut [u8]| {
-        info.read(from, &mut reduced[from as usize..to as usize]).ok()
-    };
-    for gap in gaps {
-        keep(kept_from, gap.start, &mut reduced)?;
-        reduced[gap.start as usize..][..FILLER].copy_from_slice(&gap.filler()?);
-        kept_from = gap.start + gap.length;
-    }
-    keep(kept_from, length, &mut reduced)?;
-    Some(reduced)
+    let bytes = vec![0; usize::try_from(length).ok()?];
+    let mut reduced = Reduced { info, bytes, units, is_needed, abbreviations };
+    reduced.read_units()?;
+    reduced.add_origins()?;
+    let lines = reduced.line_tables(lines);
+    Some(NeededUnits { lines, info: reduced.fill_gaps()? })
 }
 
-/// The length of each unit, one behind the other; nothing if they do not fill the section.
-pub(crate) fn lengths(info: &Section<'_>) -> Option<Vec<u32>> {
-    Units::new(info).map(|unit| u32::try_from(unit?.1).ok()).collect()
+/// Debug information of which some units were read.
+struct Reduced<'i> {
+    info: &'i Section<'i>,
+    bytes: Vec<u8>,
+    units: Vec<IndexedUnit<'i>>,
+    /// For each unit whether its bytes are there.
+    is_needed: Vec<bool>,
+    abbreviations: &'i DebugAbbrev<Slice<'i>>,
 }
 
-/// The units of a section by their headers: where each begins, and its length. Nothing for one that cannot be read,
-/// which is the last.
-struct Units<'s> {
-    info: &'s Section<'s>,
-    lengths: Option<std::slice::Iter<'s, u32>>,
-    next: u64,
-    /// Bytes of the section, so that headers which lie close together are read at once.
-    window: (u64, Vec<u8>),
-}
-
-/// How many bytes are read for a header. Most units are longer.
-const WINDOW: u64 = 2048;
-
-impl<'s> Units<'s> {
-    fn new(info: &'s Section<'s>) -> Self {
-        let lengths = info.unit_lengths().map(<[u32]>::iter);
-        Self { info, lengths, next: 0, window: (0, Vec::new()) }
-    }
-
-    /// The length that a header states, with that of the field itself (DWARF 5, section 7.4).
-    fn stated_length(&mut self) -> Option<u64> {
-        let bytes = self.bytes(4)?;
-        let short = u32::from_le_bytes(bytes.try_into().ok()?);
-        match short {
-            u32::MAX => u64::from_le_bytes(self.bytes(12)?[4..].try_into().ok()?).checked_add(12),
-            0xffff_fff0.. => None,
-            short => Some(u64::from(short) + 4),
+impl Reduced<'_> {
+    /// Reads the units that are needed, those that follow each other at once.
+    fn read_units(&mut self) -> Option<()> {
+        let mut at = 0;
+        while at < self.units.len() {
+            let wanted = self.is_needed[at..].iter().take_while(|needed| **needed).count();
+            if let Some(last) = wanted.checked_sub(1) {
+                let (start, end) = (self.units[at].start, self.units[at + last].end());
+                self.info.read(start, &mut self.bytes[start as usize..end as usize]).ok()?;
+            }
+            at += wanted.max(1);
         }
+        Some(())
     }
 
-    /// So many bytes of the next header.
-    fn bytes(&mut self, count: usize) -> Option<&[u8]> {
-        let (start, window) = &mut self.window;
-        let is_here = self.next >= *start && self.next + count as u64 <= *start + window.len() as u64;
-        if !is_here {
-            *start = self.next;
-            window.resize(WINDOW.min(self.info.len() - self.next) as usize, 0);
-            self.info.read(*start, window).ok()?;
+    /// Reads the units that functions come from which are inlined into the code of units that are there.
+    fn add_origins(&mut self) -> Option<()> {
+        let holders =
+            (0..self.units.len()).filter(|&unit| self.is_needed[unit] && self.units[unit].code.is_some());
+        let mut found: Vec<_> =
+            holders.flat_map(|unit| self.origins(unit, None).unwrap_or_default()).collect();
+        let mut followed = HashSet::new();
+        while let Some(entry) = found.pop() {
+            if !followed.insert(entry) {
+                continue;
+            }
+            let unit = self.units.partition_point(|unit| unit.start <= entry as u64).checked_sub(1)?;
+            if !self.is_needed[unit] {
+                let (start, end) = (self.units[unit].start, self.units[unit].end());
+                self.info.read(start, &mut self.bytes[start as usize..end as usize]).ok()?;
+                self.is_needed[unit] = true;
+            }
+            found.extend(self.origins(unit, Some(entry)).unwrap_or_default());
         }
-        window.get((self.next - *start) as usize..)?.get(..count)
+        Some(())
     }
-}
 
-impl Iterator for Units<'_> {
-    type Item = Option<(u64, u64)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let start = self.next;
-        if start >= self.info.len() {
+    /// The section of line tables with those of the units that are there; nothing if it is in memory anyway, or if a
+    /// unit does not tell where its table is.
+    fn line_tables(&self, lines: &Section<'_>) -> Option<Vec<u8>> {
+        if lines.is_in_memory() {
             return None;
         }
-        let length = match &mut self.lengths {
-            Some(lengths) => lengths.next().copied().map(u64::from),
-            None => self.stated_length(),
-        };
-        let end = length.and_then(|length| start.checked_add(length)).filter(|end| *end <= self.info.len());
-        self.next = end.unwrap_or(u64::MAX);
-        Some(end.filter(|end| *end > start).map(|end| (start, end - start)))
-    }
-}
-
-/// The address ranges of units, by their positions.
-struct Covering {
-    /// Sorted by position; a unit may occur several times.
-    units: Vec<(usize, bool)>,
-}
-
-impl Covering {
-    fn read(aranges: DebugAranges<Slice<'_>>, addresses: &[u64]) -> Option<Self> {
-        let mut units = Vec::new();
-        let mut headers = aranges.headers();
-        while let Some(header) = headers.next().ok()? {
-            let mut entries = header.entries();
-            let is_needed = loop {
-                match entries.next() {
-                    Ok(Some(entry)) => {
-                        let range = entry.range();
-                        let first = addresses.partition_point(|&address| address < range.begin);
-                        if addresses.get(first).is_some_and(|&address| address < range.end) {
-                            break true;
-                        }
-                    }
-                    Ok(None) => break false,
-                    // A unit that cannot be read may be a needed one.
-                    Err(_) => break true,
-                }
-            };
-            units.push((header.debug_info_offset().0, is_needed));
+        let mut tables = vec![0; usize::try_from(lines.len()).ok()?];
+        let units = (0..self.units.len()).filter(|&unit| self.is_needed[unit]);
+        let mut starts: Vec<u64> =
+            units.filter_map(|unit| self.line_table(unit).transpose()).collect::<Result<_, _>>().ok()?;
+        starts.sort_unstable();
+        starts.dedup();
+        for start in starts {
+            let end = start.checked_add(lines.unit_length(start)?).filter(|end| *end <= lines.len())?;
+            lines.read(start, &mut tables[start as usize..end as usize]).ok()?;
         }
-        units.sort_unstable();
-        Some(Self { units })
+        Some(tables)
     }
 
-    /// Whether the unit at a position is known to cover none of the addresses.
-    fn excludes(&self, unit: usize) -> bool {
-        let first = self.units.partition_point(|&(start, _)| start < unit);
-        let mut same = self.units[first..].iter().take_while(|&&(start, _)| start == unit).peekable();
-        same.peek().is_some() && same.all(|&(_, is_needed)| !is_needed)
+    /// Where the line table of a unit begins, if it has one.
+    fn line_table(&self, unit: usize) -> gimli::Result<Option<u64>> {
+        let info = DebugInfo::new(&self.bytes, RunTimeEndian::Little);
+        let start = self.units[unit].start as usize;
+        let header: UnitHeader<Slice<'_>> = info.header_from_offset(DebugInfoOffset(start))?;
+        let abbreviations = header.abbreviations(self.abbreviations)?;
+        let mut entries = header.entries_raw(&abbreviations, None)?;
+        for attribute in entries.read_abbreviation()?.map_or(&[][..], |kind| kind.attributes()) {
+            match entries.read_attribute(*attribute)?.value() {
+                AttributeValue::DebugLineRef(at) => return Ok(Some(at.0 as u64)),
+                _ if attribute.name() == gimli::DW_AT_stmt_list => {
+                    return Err(gimli::Error::UnsupportedOffset);
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// The entries to which one entry, or any of a unit, refers for a function, by their positions in the section.
+    /// Entries of the unit itself are usually referred to by their positions in the unit, and not among them.
+    fn origins(&self, unit: usize, entry: Option<usize>) -> gimli::Result<Vec<usize>> {
+        let info = DebugInfo::new(&self.bytes, RunTimeEndian::Little);
+        let start = self.units[unit].start as usize;
+        let header: UnitHeader<Slice<'_>> = info.header_from_offset(DebugInfoOffset(start))?;
+        let abbreviations = header.abbreviations(self.abbreviations)?;
+        let is_origin = |attribute: &AttributeSpecification| {
+            let names = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification];
+            attribute.form() == gimli::DW_FORM_ref_addr && names.contains(&attribute.name())
+        };
+        let mut found = Vec::new();
+        let mut kinds = (1..).map_while(|code| abbreviations.get(code));
+        if !kinds.any(|kind| kind.attributes().iter().any(is_origin)) {
+            return Ok(found);
+        }
+        let mut entries = header.entries_raw(&abbreviations, entry.map(|entry| UnitOffset(entry - start)))?;
+        while !entries.is_empty() {
+            for attribute in entries.read_abbreviation()?.map_or(&[][..], |kind| kind.attributes()) {
+                match entries.read_attribute(*attribute)?.value() {
+                    AttributeValue::DebugInfoRef(at) if is_origin(attribute) => found.push(at.0),
+                    _ => {}
+                }
+            }
+            if entry.is_some() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// What was read, with an empty unit in the place of others.
+    fn fill_gaps(mut self) -> Option<Vec<u8>> {
+        let mut left_out = 0;
+        for gap in self.gaps() {
+            let bytes = &mut self.bytes[gap.start as usize..][..gap.length as usize];
+            if gap.length < FILLER as u64 {
+                self.info.read(gap.start, bytes).ok()?;
+                continue;
+            }
+            bytes[..FILLER].copy_from_slice(&gap.filler()?);
+            left_out += gap.length;
+        }
+        (left_out >= self.info.len() / SMALLEST_PART).then_some(self.bytes)
+    }
+
+    fn gaps(&self) -> Vec<Gap> {
+        let mut gaps: Vec<Gap> = Vec::new();
+        let left_out = self.units.iter().zip(&self.is_needed).filter(|(_, needed)| !**needed);
+        for (&IndexedUnit { start, length, .. }, _) in left_out {
+            match gaps.last_mut() {
+                Some(gap) if gap.start + gap.length == start && gap.length + length < LONGEST_GAP => {
+                    gap.length += length;
+                }
+                _ => gaps.push(Gap { start, length }),
+            }
+        }
+        gaps
     }
 }
 
@@ -160,24 +210,11 @@ struct Gap {
     length: u64,
 }
 
+/// A unit states its length in four bytes, of which the largest numbers mean other things.
+const LONGEST_GAP: u64 = 0xffff_ff00;
+
 /// The size of a type unit's header.
 const FILLER: usize = 24;
-
-fn gaps(info: &Section<'_>, covering: &Covering) -> Option<Vec<Gap>> {
-    let mut gaps: Vec<Gap> = Vec::new();
-    for unit in Units::new(info) {
-        let (start, length) = unit?;
-        if !covering.excludes(usize::try_from(start).ok()?) {
-            continue;
-        }
-        match gaps.last_mut() {
-            Some(gap) if gap.start + gap.length == start => gap.length += length,
-            _ => gaps.push(Gap { start, length }),
-        }
-    }
-    gaps.retain(|gap| gap.length >= FILLER as u64 && gap.length < u64::from(u32::MAX) - 0x100);
-    Some(gaps)
-}
 
 impl Gap {
     /// The header of a type unit without entries that is as long as the gap (DWARF 5, section 7.5.1.3). Type units

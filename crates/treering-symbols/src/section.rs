@@ -51,6 +51,27 @@ impl<'a> Section<'a> {
         }
     }
 
+    /// Whether reading it costs nothing.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self.source, Source::Memory(_)) || self.whole.get().is_some()
+    }
+
+    /// The length that the header of a unit or a line table states, with that of the field itself (DWARF 5, section
+    /// 7.4).
+    pub(crate) fn unit_length(&self, at: u64) -> Option<u64> {
+        let mut short = [0; 4];
+        self.read(at, &mut short).ok()?;
+        match u32::from_le_bytes(short) {
+            u32::MAX => {
+                let mut long = [0; 8];
+                self.read(at.checked_add(4)?, &mut long).ok()?;
+                u64::from_le_bytes(long).checked_add(12)
+            }
+            0xffff_fff0.. => None,
+            short => Some(u64::from(short) + 4),
+        }
+    }
+
     /// Fills `bytes` with those from a position on, all of which must be there.
     pub(crate) fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         if at.checked_add(bytes.len() as u64).is_none_or(|end| end > self.len()) {
@@ -77,13 +98,5 @@ impl<'a> Section<'a> {
         let mut bytes = vec![0; usize::try_from(self.len()).map_err(|_| io::ErrorKind::OutOfMemory)?];
         self.read(0, &mut bytes)?;
         Ok(self.whole.get_or_init(|| bytes))
-    }
-
-    /// How long each unit of `.debug_info` is, where that was kept.
-    pub(crate) fn unit_lengths(&self) -> Option<&[u32]> {
-        match self.source {
-            Source::Kept { kept, .. } => Some(kept.unit_lengths()),
-            _ => None,
-        }
     }
 }

@@ -27,6 +27,8 @@ struct Case {
 
 const UNITS: usize = 40;
 
+const COMPRESSED: [&str; 4] = ["gcc", "-g", "-gz=zlib", "-Wl,--compress-debug-sections=zlib"];
+
 impl Case {
     /// Nothing where there is no gcc, which is said.
     fn new(name: &str) -> Option<Self> {
@@ -34,10 +36,15 @@ impl Case {
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kept-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("the target directory can be written");
         let program = folder.join("program");
-        if !build(&folder, &program, "function") {
+        if !build(&folder, &program, "function", &COMPRESSED) {
             eprintln!("skipped: there is no gcc that compresses debug information");
             return None;
         }
+        Some(Self::of(folder, program))
+    }
+
+    /// The case of a program that was built, in a folder of its own.
+    fn of(folder: PathBuf, program: PathBuf) -> Self {
         let bytes = std::fs::read(&program).expect("the program is there");
         let object = object::File::parse(&*bytes).expect("it is an ELF file");
         let build_id = object.build_id().expect("its notes").expect("a build-id").to_vec();
@@ -47,7 +54,26 @@ impl Case {
         addresses.sort_unstable();
         assert_eq!(addresses.len(), 200);
         let cache = Cache::open(&folder.join("cache")).expect("a cache");
-        Some(Self { folder, program, build_id, cache, addresses })
+        Self { folder, program, build_id, cache, addresses }
+    }
+
+    /// A program with debug information that is not compressed, and without a table of the code that units describe.
+    /// Nothing where no compiler makes one, which is said.
+    fn without_table(name: &str, compiler: &str, options: &[&str]) -> Option<Self> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("kept-{}-table-{name}-{compiler}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("the target directory can be written");
+        let program = folder.join("program");
+        let command = [&[compiler, "-g", "-gz=none"], options].concat();
+        let strip = ["-R", ".debug_aranges"];
+        let stripped = || Command::new("objcopy").args(strip).arg(&program).output();
+        if !build(&folder, &program, "function", &command)
+            || !stripped().is_ok_and(|made| made.status.success())
+        {
+            eprintln!("skipped: {compiler} or objcopy is missing");
+            return None;
+        }
+        Some(Self::of(folder, program))
     }
 
     /// Functions with their lines.
@@ -99,10 +125,34 @@ impl Case {
         }
         file.set_times(FileTimes::new().set_modified(modified)).expect("our own file");
     }
+
+    /// Overwrites all units but those of some sources, and returns how long the section is.
+    fn overwrite_units(&self, wanted: &[usize]) -> u64 {
+        let bytes = std::fs::read(&self.program).expect("the program is there");
+        let object = object::File::parse(&*bytes).expect("it is an ELF file");
+        let (start, length) =
+            object.section_by_name(".debug_info").and_then(|info| info.file_range()).expect("it has");
+        let info = &bytes[start as usize..][..length as usize];
+        let file = OpenOptions::new().write(true).open(&self.program).expect("our own file");
+        let modified = file.metadata().and_then(|found| found.modified()).expect("its time");
+        let (mut at, mut sources) = (0, Vec::new());
+        while at < info.len() {
+            let end = at + 4 + u32::from_le_bytes(info[at..][..4].try_into().expect("four bytes")) as usize;
+            // The first unit is that of `main`.
+            if !wanted.iter().any(|unit| sources.len() == unit + 1) {
+                file.write_all_at(&vec![0xff; end - at], start + at as u64).expect("our own file");
+            }
+            sources.push(at);
+            at = end;
+        }
+        assert_eq!(sources.len(), UNITS + 1);
+        file.set_times(FileTimes::new().set_modified(modified)).expect("our own file");
+        length
+    }
 }
 
-/// Compiles many units, each with functions of its own, with compressed debug information.
-fn build(folder: &Path, program: &Path, function: &str) -> bool {
+/// Compiles many units, each with functions of its own, by a command that lacks inputs and outputs.
+fn build(folder: &Path, program: &Path, function: &str, command: &[&str]) -> bool {
     let mut sources = Vec::new();
     for unit in 0..UNITS {
         let mut text = String::new();
@@ -119,8 +169,10 @@ fn build(folder: &Path, program: &Path, function: &str) -> bool {
     }
     let main = folder.join("main.c");
     std::fs::write(&main, "int main(void) { return 0; }").expect("the folder can be written");
-    let options = ["-g", "-gz=zlib", "-O1", "-Wl,--build-id", "-Wl,--compress-debug-sections=zlib", "-o"];
-    let made = Command::new("gcc").args(options).arg(program).arg(&main).args(&sources).output();
+    let options = ["-O1", "-Wl,--build-id", "-o"];
+    let (compiler, more) = command.split_first().expect("a compiler");
+    let made =
+        Command::new(compiler).args(more).args(options).arg(program).arg(&main).args(&sources).output();
     made.is_ok_and(|made| made.status.success())
 }
 
@@ -187,7 +239,7 @@ fn a_program_that_was_built_again_gets_no_old_names() {
     let old = case.names(Some(&case.cache));
     assert!(old[0].starts_with("function_"), "{old:?}");
     // Other names at the same addresses of the same path, with the old build-id put into the new file.
-    assert!(build(&case.folder, &case.program, "procedur"));
+    assert!(build(&case.folder, &case.program, "procedur", &COMPRESSED));
     let bytes = std::fs::read(&case.program).expect("the program is there");
     let object = object::File::parse(&*bytes).expect("it is an ELF file");
     let note = object.build_id().expect("its notes").expect("a build-id").to_vec();
@@ -210,4 +262,35 @@ fn runs_at_the_same_time_keep_the_same_sections() {
     assert!(case.kept().is_some());
     case.overwrite_sections();
     assert_eq!(case.names(Some(&case.cache)), expected);
+}
+
+/// Compilers other than gcc and rustc write no table of the code that units describe.
+#[test]
+fn the_second_run_reads_only_the_units_that_hold_addresses_where_no_table_names_them() {
+    // Functions in sections of their own have ranges in a list.
+    let kinds: [(&str, &str, &[&str]); 3] = [
+        ("one", "clang", &["-gdwarf-5"]),
+        ("lists", "clang", &["-gdwarf-5", "-ffunction-sections"]),
+        ("four", "gcc", &["-gdwarf-4", "-ffunction-sections"]),
+    ];
+    for (name, compiler, options) in kinds {
+        let Some(case) = Case::without_table(name, compiler, options) else { continue };
+        // The source has a function on every second line.
+        let stated = |unit, at| format!("function_{unit}_{at} unit_{unit}.c:{}", 2 * at + 2);
+        let mut expected: Vec<String> =
+            [3, 17].into_iter().flat_map(|unit| (0..100).map(move |at| stated(unit, at))).collect();
+        expected.sort();
+        let names = |cache: Option<&Cache>| {
+            let folder = format!("{}/", case.folder.display());
+            case.names(cache).iter().map(|name| name.replace(&folder, "")).collect::<Vec<_>>()
+        };
+        assert_eq!(names(None), expected, "{compiler} {options:?}");
+        assert_eq!(names(Some(&case.cache)), expected, "{compiler} {options:?}");
+        let kept = case.kept().expect("an index is kept");
+        let info_length = case.overwrite_units(&[3, 17]);
+        let kept_length = kept.metadata().expect("it is there").len();
+        assert!(kept_length < info_length / 10, "{kept_length} for {info_length}");
+        assert_eq!(names(Some(&case.cache)), expected, "{compiler} {options:?}");
+        assert_ne!(names(None), expected, "the other units are unreadable");
+    }
 }
