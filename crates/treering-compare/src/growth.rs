@@ -22,7 +22,7 @@ pub use model::Model;
 
 use crate::side::{basis, has_contexts};
 use contexts::Contexts;
-use curve::{Fitter, Models};
+use curve::{Estimates, Fitter, Models};
 
 /// A profile, and the size of what the program worked on.
 #[derive(Clone, Copy, Debug)]
@@ -193,6 +193,7 @@ pub(crate) struct Grower {
     bases: Vec<Basis>,
     metric: (String, Unit),
     is_exact: bool,
+    pub(crate) is_sampled: bool,
     pub(crate) has_calls: bool,
     pub(crate) has_contexts: bool,
     /// By context.
@@ -204,6 +205,8 @@ pub(crate) struct Grower {
 /// A set of contexts, added up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sum {
+    /// Those that make much of the run by themselves.
+    large: Vec<usize>,
     costs: Vec<u64>,
     models: Models,
     calls: Vec<u64>,
@@ -215,7 +218,7 @@ impl Grower {
         let profiles: Vec<&Profile> = sorted.iter().map(|sized| sized.profile).collect();
         let bases: Vec<Basis> =
             profiles.iter().zip(metrics).map(|(profile, metric)| basis(profile, *metric)).collect();
-        let contexts = Contexts::of(&profiles, &bases);
+        let contexts = Contexts::of(&profiles, metrics);
         let fitter = Fitter::new(sorted.iter().map(|sized| sized.size).collect());
         let last = &profiles[profiles.len() - 1].metrics[metrics[metrics.len() - 1].index()];
         let has_calls = profiles.iter().all(|profile| profile.tree.has_calls());
@@ -235,6 +238,7 @@ impl Grower {
             metric: (last.name.clone(), last.unit),
             contexts,
             bases,
+            is_sampled,
             has_calls,
             models,
             call_models,
@@ -256,13 +260,13 @@ impl Grower {
             FunctionGrowth {
                 name: named.name.clone(),
                 module: named.module.clone(),
-                self_cost: self.curve(&own[function], Some(&self.contexts.measures[function])),
-                total_cost: self.has_contexts.then(|| self.curve(&with_callees[function], None)),
+                self_cost: self.curve(&own[function]),
+                total_cost: self.has_contexts.then(|| self.curve(&with_callees[function])),
                 calls: self.calls(&own[function]),
             }
         });
         let functions: Vec<FunctionGrowth> = functions.collect();
-        let run = self.curve(&totals[0], None);
+        let run = self.curve(&totals[0]);
         let culprit = culprit::find(&self, &run, &functions, &totals);
         Scaling {
             metric: self.metric.0,
@@ -284,7 +288,9 @@ impl Grower {
             calls.iter_mut().zip(&node.recursive_calls).for_each(|(calls, more)| *calls += more);
             call_models.add(recursive);
         }
-        Sum { costs: node.self_costs.clone(), models: self.models[at], calls, call_models }
+        let is_large = self.is_sampled && self.share(&node.self_costs) >= LARGE;
+        let large = if is_large { vec![at] } else { Vec::new() };
+        Sum { large, costs: node.self_costs.clone(), models: self.models[at], calls, call_models }
     }
 
     /// By context, it and all below it.
@@ -296,39 +302,55 @@ impl Grower {
             let (sum, added) = (&mut callers[parent], &callees[0]);
             sum.costs.iter_mut().zip(&added.costs).for_each(|(sum, added)| *sum += added);
             sum.models.add(&added.models);
+            sum.large.extend(&added.large);
         }
         totals
     }
 
-    /// The curve of costs; `measures` are those of a function, if it is one.
-    pub(crate) fn curve(&self, sum: &Sum, measures: Option<&[Measure]>) -> Curve {
-        if self.is_exact {
+    /// The curve of a set of contexts.
+    ///
+    /// Few samples fit any form: of sampled costs, contexts that make little of the run are fitted together.
+    pub(crate) fn curve(&self, sum: &Sum) -> Curve {
+        /// Less of the run is in no table.
+        const SHOWN: f64 = 0.001;
+        if !self.is_sampled {
             return self.fitter.curve(sum.costs.clone(), &sum.models);
         }
-        let Some(errors) = self.errors(&sum.costs, measures) else {
-            // What contexts cost by the clock is too uncertain to be fitted one by one.
-            return self.fitter.curve(sum.costs.clone(), &self.fitter.models(&sum.costs));
-        };
-        self.fitter.estimated(sum.costs.clone(), &errors)
+        let mut rest = sum.costs.clone();
+        let mut parts = Vec::new();
+        for &at in &sum.large {
+            let costs = &self.contexts.nodes[at].self_costs;
+            rest.iter_mut().zip(costs).for_each(|(rest, cost)| *rest = rest.saturating_sub(*cost));
+            parts.push(self.estimates(costs));
+        }
+        parts.push(self.estimates(&rest));
+        let is_shown = self.share(&sum.costs) >= SHOWN;
+        self.fitter.estimated(sum.costs.clone(), &self.estimates(&sum.costs).errors, &parts, is_shown)
+    }
+
+    /// The part of the run at the largest size.
+    fn share(&self, costs: &[u64]) -> f64 {
+        let last = costs.len().saturating_sub(1);
+        costs.last().map_or(0.0, |&cost| self.bases[last].share(cost))
     }
 
     pub(crate) fn calls(&self, sum: &Sum) -> Option<Curve> {
         self.has_calls.then(|| self.fitter.curve(sum.calls.clone(), &sum.call_models))
     }
 
-    /// The standard errors of sampled costs.
-    fn errors(&self, costs: &[u64], measures: Option<&[Measure]>) -> Option<Vec<f64>> {
+    /// Sampled costs with their standard errors.
+    fn estimates(&self, costs: &[u64]) -> Estimates {
         /// Two runs of one program differ by that at least.
         const BETWEEN_RUNS: f64 = 0.01;
         const Z95: f64 = 1.959_963_984_540_054;
         let error = |(at, &cost): (usize, &u64)| {
             let basis = &self.bases[at];
-            let measure = measures.map_or_else(|| alike(basis, cost), |measures| measures[at]);
-            let interval = basis.interval(measure)?;
-            let by_chance = (interval.high - interval.low) / (2.0 * Z95) * basis.run.cost as f64;
-            Some(by_chance.hypot(BETWEEN_RUNS * cost as f64))
+            let interval = basis.interval(alike(basis, cost));
+            let by_chance = interval.map_or(0.0, |interval| (interval.high - interval.low) / (2.0 * Z95));
+            (by_chance * basis.run.cost as f64).hypot(BETWEEN_RUNS * cost as f64)
         };
-        costs.iter().enumerate().map(error).collect()
+        let errors = costs.iter().enumerate().map(error).collect();
+        Estimates { costs: costs.iter().map(|&cost| cost as f64).collect(), errors }
     }
 }
 
@@ -344,8 +366,12 @@ fn alike(basis: &Basis, cost: u64) -> Measure {
     }
 }
 
+/// Sampled contexts that make this part of the run are fitted one by one.
+const LARGE: f64 = 0.02;
+
 impl Sum {
     pub(crate) fn add(&mut self, other: &Self) {
+        self.large.extend(&other.large);
         for (sum, added) in [(&mut self.costs, &other.costs), (&mut self.calls, &other.calls)] {
             sum.resize(added.len(), 0);
             sum.iter_mut().zip(added).for_each(|(sum, added)| *sum += added);

@@ -1,8 +1,7 @@
 //! The trees of runs of several sizes as one.
 
 use hashbrown::HashMap;
-use treering_analysis::{Basis, Measure};
-use treering_profile::{FunctionId, MetricId, NodeId, Profile};
+use treering_profile::{FunctionId, MetricId, Profile};
 
 use crate::pairing::Pairing;
 
@@ -42,21 +41,18 @@ pub(crate) struct Contexts {
     /// By profile, by entry of the function table.
     pub(crate) function_of: Vec<Vec<Option<usize>>>,
     pub(crate) nodes: Vec<Context>,
-    /// Self costs with their samples, by function, by size.
-    pub(crate) measures: Vec<Vec<Measure>>,
 }
 
 impl Contexts {
-    /// `profiles` by size, with the basis of each. The names of the largest are kept.
-    pub(crate) fn of(profiles: &[&Profile], bases: &[Basis]) -> Self {
+    /// `profiles` by size, with the metric of each. The names of the largest are kept.
+    pub(crate) fn of(profiles: &[&Profile], metrics: &[MetricId]) -> Self {
         let (functions, function_of) = unify(profiles);
         let number = profiles.len();
-        let measures = vec![vec![Measure::default(); number]; functions.len()];
         let nodes = vec![Context::new(None, 0, number)];
-        let mut contexts = Self { functions, function_of, nodes, measures };
+        let mut contexts = Self { functions, function_of, nodes };
         let mut children = HashMap::new();
-        for (at, (profile, basis)) in profiles.iter().zip(bases).enumerate() {
-            contexts.add(at, profile, basis, &mut children);
+        for (at, (profile, metric)) in profiles.iter().zip(metrics).enumerate() {
+            contexts.add(at, profile, *metric, &mut children);
         }
         contexts
     }
@@ -65,22 +61,21 @@ impl Contexts {
         &mut self,
         at: usize,
         profile: &Profile,
-        basis: &Basis,
+        metric: MetricId,
         children: &mut HashMap<(usize, usize), usize>,
     ) {
         let tree = &profile.tree;
         let mut places = vec![0; tree.len()];
         for node in tree.nodes() {
             let function = self.function_of[at][tree.function(node).index()].unwrap_or(0);
-            let cost = measure(profile, basis, node);
-            self.measures[function][at] += cost;
+            let cost = tree.self_cost(metric, node);
             let Some(parent) = tree.parent(node) else {
-                self.nodes[0].self_costs[at] += cost.cost;
+                self.nodes[0].self_costs[at] += cost;
                 continue;
             };
             let (place, is_recursive) = self.place(places[parent.index()], function, children);
             places[node.index()] = place;
-            self.nodes[place].self_costs[at] += cost.cost;
+            self.nodes[place].self_costs[at] += cost;
             let recursive = if is_recursive { tree.calls(node) } else { tree.recursive_calls(node) };
             self.nodes[place].recursive_calls[at] += recursive;
             self.nodes[place].calls[at] += tree.calls(node).saturating_sub(recursive);
@@ -109,18 +104,6 @@ impl Contexts {
     /// A context and its callers, up to the first one.
     pub(crate) fn chain(&self, from: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(from), |&at| self.nodes[at].parent)
-    }
-}
-
-/// The self cost of a node, with its samples.
-fn measure(profile: &Profile, basis: &Basis, node: NodeId) -> Measure {
-    let of = |metric: MetricId| profile.tree.self_cost(metric, node);
-    let weights = profile.metrics[basis.metric.index()].weights();
-    Measure {
-        cost: of(basis.metric),
-        samples: basis.samples.map_or(0, of),
-        squares: weights.map_or(0, |weights| of(MetricId::new(weights.squares))),
-        unseen: weights.map_or(0, |weights| of(MetricId::new(weights.unseen))),
     }
 }
 

@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use super::curve::Curve;
 use super::form::Form;
+use super::model::Model;
 use super::{FunctionGrowth, Grower, Sum};
 
 /// A function within the culprit and what it calls, or elsewhere.
@@ -35,7 +36,7 @@ pub struct Culprit {
     pub elsewhere: Vec<FunctionPart>,
 }
 
-/// Where calls were counted: a function is looked into if another one below it explains this part of its cost.
+/// Where calls were counted: a function is looked into if another one below it explains this part of its growth.
 const EXPLAINED: f64 = 0.5;
 /// Where they were not, nothing tells a callee that is called too often from one that is slow.
 const EXPLAINED_WITHOUT_CALLS: f64 = 0.9;
@@ -43,7 +44,7 @@ const EXPLAINED_WITHOUT_CALLS: f64 = 0.9;
 const LEAST_SHARE: f64 = 0.1;
 
 /// The function that makes a run grow faster than n: of those with all they call that grow as fast as the run, and of
-/// which each call costs more at larger sizes, one that calls no other such function to which it owes half its cost.
+/// which each call costs more at larger sizes, one that calls no other such function to which it owes half its growth.
 pub(super) fn find(
     grower: &Grower,
     run: &Curve,
@@ -67,7 +68,7 @@ pub(super) fn find(
         (0..functions.len()).map(|function| function > 0 && grows(function)).collect();
     let cost = |function: usize| total(function).map_or(0.0, |total| total.model.at(foretold));
     let explained = if grower.has_calls { EXPLAINED } else { EXPLAINED_WITHOUT_CALLS };
-    let within = within(grower, &candidates, totals);
+    let within = within(grower, run, &candidates, functions, totals);
     let is_explained = |function: usize| {
         let mut below =
             within.iter().filter(|((above, callee), _)| *above == function && *callee != function);
@@ -96,15 +97,28 @@ fn outer_calls(grower: &Grower) -> Vec<Option<Curve>> {
     sums.iter().map(|sum| grower.calls(sum)).collect()
 }
 
-/// By candidate and candidate below it, or itself, the cost of the latter there: that is foretold, or, where it is an
-/// estimate that contexts are too small for, at the largest size.
-fn within(grower: &Grower, candidates: &[bool], totals: &[Sum]) -> HashMap<(usize, usize), f64> {
+/// By candidate and candidate below it, or itself, the cost of the latter there that is foretold and grows as fast as the
+/// run. Contexts of samples are too small to be fitted: there, it is divided as the cost at the largest size is.
+fn within(
+    grower: &Grower,
+    run: &Curve,
+    candidates: &[bool],
+    functions: &[FunctionGrowth],
+    totals: &[Sum],
+) -> HashMap<(usize, usize), f64> {
     let foretold = grower.fitter.foretold();
+    let fast = |model: &Model| -> f64 {
+        let terms = model.terms().filter(|(form, _)| *form >= run.form);
+        terms.map(|(form, coefficient)| coefficient * form.at(foretold)).sum()
+    };
+    let last = |costs: &[u64]| costs.last().map_or(0.0, |&cost| cost as f64);
     let mut within = HashMap::new();
     for (at, node) in grower.contexts.nodes.iter().enumerate().filter(|(_, node)| candidates[node.function]) {
-        let cost = match grower.is_exact {
-            true => totals[at].models.all.at(foretold),
-            false => totals[at].costs.last().map_or(0.0, |&cost| cost as f64),
+        let cost = match &functions[node.function].total_cost {
+            Some(whole) if grower.is_sampled && last(&whole.costs) > 0.0 => {
+                fast(&whole.model) * last(&totals[at].costs) / last(&whole.costs)
+            }
+            _ => fast(&totals[at].models.all),
         };
         for above in grower.contexts.chain(at) {
             let above = grower.contexts.nodes[above].function;
@@ -143,7 +157,7 @@ fn parts(grower: &Grower, culprit: usize) -> (Vec<FunctionPart>, Vec<FunctionPar
     let [elsewhere, within] = sums.map(|sums| {
         let parts = sums.into_iter().map(|(function, sum)| FunctionPart {
             function,
-            self_cost: grower.curve(&sum, None),
+            self_cost: grower.curve(&sum),
             calls: grower.calls(&sum),
         });
         let mut parts: Vec<FunctionPart> =

@@ -39,6 +39,21 @@ impl Models {
     }
 }
 
+/// Costs that are estimates, by size, with their standard errors.
+#[derive(Clone, Debug)]
+pub(crate) struct Estimates {
+    pub(crate) costs: Vec<f64>,
+    pub(crate) errors: Vec<f64>,
+}
+
+impl Estimates {
+    /// The costs, drawn anew with their errors.
+    fn drawn(&self, random: &mut fastrand::Rng) -> Vec<f64> {
+        let both = self.costs.iter().zip(&self.errors);
+        both.map(|(cost, error)| (cost + error * normal(random)).max(0.0)).collect()
+    }
+}
+
 /// Fits models to costs.
 #[derive(Clone, Debug)]
 pub(crate) struct Fitter {
@@ -81,33 +96,47 @@ impl Fitter {
         Curve { slope: self.slope(&costs), costs, model: models.all, form, is_settled, slope_interval: None }
     }
 
-    /// The curve of costs with these standard errors.
+    /// The curve of costs that are estimates, from its parts; `errors` are those of the whole.
     ///
-    /// How sure its form is comes from costs drawn anew, each with its error (B. Efron and R. Tibshirani, "An introduction
-    /// to the bootstrap", 1993): it is if nineteen of twenty draws have the same.
-    pub(crate) fn estimated(&self, costs: Vec<u64>, errors: &[f64]) -> Curve {
+    /// How sure its form is comes from parts drawn anew, each with its error (B. Efron and R. Tibshirani, "An introduction
+    /// to the bootstrap", 1993): it is if nineteen of twenty draws have the same. Nothing is drawn for what is too small
+    /// to be `shown`, which is never called sure.
+    pub(crate) fn estimated(
+        &self,
+        costs: Vec<u64>,
+        errors: &[f64],
+        parts: &[Estimates],
+        shown: bool,
+    ) -> Curve {
         const DRAWS: usize = 100;
         const NEEDED: usize = DRAWS * 19 / 20;
-        let exact: Vec<f64> = costs.iter().map(|&cost| cost as f64).collect();
-        let model = self.sizes.fit(&exact, Some(errors));
+        let model = self.sum(parts, |part| part.costs.clone());
         let form = model.leading(self.foretold());
         let mut random = fastrand::Rng::with_seed(43);
-        let equal = (0..DRAWS).filter(|_| {
-            let drawn =
-                exact.iter().zip(errors).map(|(cost, error)| (cost + error * normal(&mut random)).max(0.0));
-            let drawn: Vec<f64> = drawn.collect();
-            self.sizes.fit(&drawn, Some(errors)).leading(self.foretold()) == form
-        });
-        let is_settled = equal.count() >= NEEDED;
+        let is_settled = shown && {
+            let equal = (0..DRAWS).filter(|_| {
+                let drawn = self.sum(parts, |part| part.drawn(&mut random));
+                drawn.leading(self.foretold()) == form
+            });
+            equal.count() >= NEEDED
+        };
         let slope = self.slope(&costs);
         let slope_interval = slope.and_then(|slope| {
             const Z95: f64 = 1.959_963_984_540_054;
-            let relative = |at: usize| errors[at] / exact[at];
+            let relative = |at: usize| errors[at] / costs[at] as f64;
             let last = costs.len() - 1;
             let half = Z95 * relative(last).hypot(relative(last - 1)) / self.last_step();
             half.is_finite().then_some((slope - half, slope + half))
         });
         Curve { costs, model, form, is_settled, slope, slope_interval }
+    }
+
+    fn sum(&self, parts: &[Estimates], mut costs: impl FnMut(&Estimates) -> Vec<f64>) -> Model {
+        let mut sum = Model::default();
+        for part in parts {
+            sum += &self.sizes.fit(&costs(part), Some(&part.errors));
+        }
+        sum
     }
 
     /// The logarithm of how many times the last size is the one before.
