@@ -55,6 +55,7 @@ const RULES: &[Rule] = &[
         may_use: &["treering-analysis", "treering-compare", "treering-profile"],
         elsewhere: Not(&["libc", "memmap2", "object", "prost", "perf-event-open-sys"]),
     },
+    Rule { name: "treering-plot", may_use: &[], elsewhere: Only(&["plotters"]) },
     Rule { name: "treering-viewer", may_use: &["treering-analysis", "treering-profile"], elsewhere: Any },
     Rule { name: "treering-archive", may_use: &[], elsewhere: Any },
     Rule {
@@ -133,6 +134,7 @@ const EVERYTHING: &[&str] = &[
     "treering-formats",
     "treering-measure",
     "treering-perf",
+    "treering-plot",
     "treering-proc",
     "treering-profile",
     "treering-recover",
