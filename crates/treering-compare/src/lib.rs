@@ -27,6 +27,7 @@ mod contexts;
 mod difference;
 mod growth;
 mod join;
+mod lines;
 mod name;
 mod noise;
 mod pairing;
@@ -44,6 +45,7 @@ pub use growth::{
     Sized, growth,
 };
 pub use join::{Joined, join};
+pub use lines::{LineChange, LineChanges, MatchedBy, lines};
 pub use name::{Spelling, spelled};
 pub use pairing::{Group, GroupIndex, ModulePair, PairedBy, Pairing};
 pub use sides::{Cost, Sides};

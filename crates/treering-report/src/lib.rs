@@ -54,8 +54,8 @@ pub use call_graph::call_graph_text;
 pub use cbs_xml::cbs_xml;
 pub use csv::flat_csv;
 pub use difference::{
-    Outcome, Rows, Verdict, difference_call_graph_text, difference_json, difference_markdown,
-    difference_text, difference_tree_text, in_ascii,
+    Outcome, Rows, Verdict, difference_call_graph_text, difference_json, difference_lines_json,
+    difference_lines_text, difference_markdown, difference_text, difference_tree_text, in_ascii,
 };
 pub use dot::{GraphLimits, call_graph_dot};
 pub use drcov::{Binary, drcov};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use treering_analysis::{Basis, FindError, add_calls_metric, correct, default_metric, find_function};
-use treering_compare::{Difference, GroupIndex, Options, Sides, compare};
+use treering_compare::{Difference, GroupIndex, LineChanges, Options, Sides, compare, lines};
 use treering_profile::Profile;
 use treering_report::{Outcome as Verdicts, Rows, Style, Verdict};
 
@@ -38,7 +38,7 @@ pub struct Diff {
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
     /// Print Markdown for a review comment
-    #[arg(long, conflicts_with_all = ["tree", "callgraph"])]
+    #[arg(long, conflicts_with_all = ["tree", "callgraph", "lines"])]
     markdown: bool,
     /// The metric to compare [default: the first one that both have]
     #[arg(long, value_name = "NAME")]
@@ -69,6 +69,9 @@ struct View {
     /// The tree of what changed
     #[arg(long)]
     tree: bool,
+    /// The source lines that changed, of FUNCTION, or else of the function that changed most
+    #[arg(long, value_name = "FUNCTION", num_args = 0..=1)]
+    lines: Option<Option<String>>,
 }
 
 impl Diff {
@@ -117,6 +120,13 @@ impl Diff {
     ) -> Result<String, Failure> {
         const DEEPEST: usize = 64;
         let rows = Rows { limit: self.top };
+        if let Some(function) = &self.view.lines {
+            let changes = line_changes(difference, profiles, function.as_deref())?;
+            return Ok(match self.json {
+                true => treering_report::difference_lines_json(difference, &changes),
+                false => treering_report::difference_lines_text(difference, &changes, style, rows),
+            });
+        }
         if self.json {
             return Ok(treering_report::difference_json(difference, self.view.tree));
         }
@@ -151,6 +161,27 @@ impl Diff {
             Verdicts::Undecided => 3,
         })
     }
+}
+
+/// The lines of the function of that name, or else of the one that changed most.
+fn line_changes(
+    difference: &Difference,
+    profiles: Sides<&Profile>,
+    name: Option<&str>,
+) -> Result<LineChanges, Failure> {
+    let group = match name {
+        Some(name) => find(difference, profiles, name)?,
+        None => {
+            let first = difference.functions.first().filter(|first| first.self_cost.change() != 0);
+            first.ok_or_else(|| Failure::new("no function changed"))?.group
+        }
+    };
+    let changes = lines(profiles.base, profiles.head, difference, group);
+    changes.filter(|changes| !changes.lines.is_empty()).ok_or_else(|| {
+        let name = &difference.pairing.groups[group].name;
+        Failure::new(format_args!("neither profile knows the lines of {name}"))
+            .hint("build the program with -g, and count or record it again")
+    })
 }
 
 /// The function of that name in the head, or else in the base.

@@ -205,3 +205,35 @@ fn profiles_that_cannot_be_compared_are_refused() {
     let outcome = session.run(&["diff", "before.trg", "before.trg", "--tree"]);
     assert!(outcome.error().contains("no stacks"), "{outcome:#?}");
 }
+
+/// Every line has the costs that the report of each version has of it.
+#[test]
+fn lines_of_a_function_are_compared() {
+    let session = Session::new();
+    two_versions(&session, &["--tree"]);
+    let read =
+        |words: &[&str]| -> Value { serde_json::from_str(&session.output(words)).expect("it is JSON") };
+    let lines = read(&["diff", "before.trg", "after.trg", "--lines", "hash", "--json"]);
+    let compared = lines["lines"].as_array().expect("lines");
+    assert!(compared.iter().any(|line| line["self_cost"]["base"] != line["self_cost"]["head"]), "{lines}");
+    for (side, profile) in [("base", "before.trg"), ("head", "after.trg")] {
+        let report = read(&["report", profile, "--lines", "hash", "--json"]);
+        let mut known = report["lines"].as_array().expect("lines").clone();
+        known.retain(|line| line["self_cost"] != 0);
+        let cost_of = |line: &Value| {
+            let mut rows = compared.iter().filter(|row| row["line"][side] == line["line"]);
+            rows.next().map(|row| row["self_cost"][side].clone())
+        };
+        for line in &known {
+            assert_eq!(cost_of(line).as_ref(), Some(&line["self_cost"]), "{side}: {line}");
+        }
+        let shown = compared.iter().filter(|row| row["self_cost"][side] != 0).count();
+        assert_eq!(shown, known.len(), "{side}: {lines}");
+    }
+    let text = session.output(&["diff", "before.trg", "after.trg", "--lines", "hash"]);
+    assert!(text.starts_with("hash") && text.contains("  self cost"), "{text}");
+    let largest = session.output(&["diff", "before.trg", "after.trg", "--lines"]);
+    assert!(largest.starts_with("intern"), "{largest}");
+    let outcome = session.run(&["diff", "before.trg", "after.trg", "--lines", "_start"]);
+    assert!(outcome.error().contains("neither profile knows the lines of _start"), "{outcome:#?}");
+}
