@@ -15,6 +15,7 @@ pub(crate) mod launch;
 pub(crate) mod memory_conflict;
 pub(crate) mod opened_code;
 pub(crate) mod own_tracer;
+pub(crate) mod partial_vector;
 pub(crate) mod restore_state;
 pub(crate) mod rseq;
 pub(crate) mod selection;

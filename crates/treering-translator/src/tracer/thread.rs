@@ -8,6 +8,7 @@ use crate::journal::JournaledThread;
 use crate::program::region::Regions;
 use crate::sys::Registers;
 use crate::sys::remote_syscall::HeldSignal;
+use crate::tracer::partial_vector::PartialVector;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::signal_throttle::SignalThrottle;
 
@@ -194,6 +195,8 @@ pub(crate) enum Again {
     Connecting,
     /// It is for the rest: so many bytes, or other things, are done.
     Rest(u64),
+    /// It is for the next piece of a vector.
+    Vector(PartialVector),
 }
 
 /// The tracer's way with a stopped call.

@@ -3,7 +3,7 @@
 //! The kernel reports each signal of a traced thread, also one that it would have discarded otherwise, and a thread that
 //! waits in a system call is woken for that. Most calls then go on by themselves. Some end with `EINTR` (`signal(7)`,
 //! "Interruption of system calls and library functions by stop signals" lists them): these are made again. Some end with a
-//! part of what they were to do, as a large `write`: the rest is done by another call. A call that has waited for longer
+//! part of what they were to do, as a large `write`: the rest is done by other calls. A call that has waited for longer
 //! than its time since it was first interrupted has timed out.
 
 use std::io;
@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::sys::{self, Registers};
+use crate::tracer::partial_vector::PartialVector;
 use crate::tracer::signal::is_caught;
 use crate::tracer::state::Tracer;
 use crate::tracer::thread::{Again, Call, State};
@@ -33,7 +34,7 @@ struct Wait {
 
 impl Again {
     /// The call to be made after one that was interrupted; nothing if that had ended by itself.
-    fn after(r: &libc::user_regs_struct) -> Option<Self> {
+    fn after(tid: i32, r: &libc::user_regs_struct) -> Option<Self> {
         let (result, number) = (r.rax as i64, r.orig_rax as i64);
         match number {
             libc::SYS_connect if result == i64::from(-libc::EINTR) => return Some(Self::Connecting),
@@ -41,10 +42,15 @@ impl Again {
             _ if result <= 0 => return None,
             _ => {}
         }
+        if let Some(vector) = PartialVector::of(tid, r) {
+            return Some(Self::Vector(vector));
+        }
         let is_interrupted = match number {
             libc::SYS_write | libc::SYS_sendto => r.rax < r.rdx,
             libc::SYS_recvfrom => r.rax < r.rdx && r.r10 & libc::MSG_WAITALL as u64 != 0,
             libc::SYS_getrandom => r.rax < r.rsi,
+            // At the end of the file, another call sends nothing.
+            libc::SYS_sendfile => r.rax < r.r10,
             // All is submitted, and perhaps not waited for.
             libc::SYS_io_uring_enter => r.rax == r.rsi && r.rdx > 0 && r.r10 & WAITS_FOR_COMPLETION != 0,
             _ => false,
@@ -53,9 +59,14 @@ impl Again {
     }
 
     /// Sets the arguments for the call.
-    fn begin(self, r: &mut libc::user_regs_struct) {
-        let Self::Rest(done) = self else { return };
+    fn begin(self, tid: i32, r: &mut libc::user_regs_struct) {
+        let done = match self {
+            Self::Whole | Self::Connecting => return,
+            Self::Vector(vector) => return vector.begin(tid, r),
+            Self::Rest(done) => done,
+        };
         match r.orig_rax as i64 {
+            libc::SYS_sendfile => r.r10 -= done,
             libc::SYS_io_uring_enter => r.rsi -= done,
             libc::SYS_getrandom => (r.rdi, r.rsi) = (r.rdi + done, r.rsi - done),
             _ => (r.rsi, r.rdx) = (r.rsi + done, r.rdx - done),
@@ -70,8 +81,10 @@ impl Again {
                 r.rax = i64::from(-libc::EINPROGRESS) as u64;
             }
             Self::Connecting => return false,
+            Self::Vector(vector) => _ = vector.end(r),
             Self::Rest(done) => {
                 match r.orig_rax as i64 {
+                    libc::SYS_sendfile => r.r10 += done,
                     libc::SYS_io_uring_enter => r.rsi += done,
                     libc::SYS_getrandom => (r.rdi, r.rsi) = (r.rdi - done, r.rsi + done),
                     _ => (r.rsi, r.rdx) = (r.rsi - done, r.rdx + done),
@@ -88,29 +101,38 @@ impl Tracer {
     /// made again. Returns whether the thread was resumed.
     pub(crate) fn goes_on_waiting(&mut self, tid: i32, signal: i32) -> io::Result<bool> {
         let mut registers = sys::registers(tid)?;
-        let Some(again) = Again::after(&registers.0) else { return Ok(false) };
+        let Some(again) = Again::after(tid, &registers.0) else { return Ok(false) };
         if !is_ignored(tid, signal) || is_any_caught(tid) {
             return Ok(false);
         }
         let Some(wait) = wait_of(tid, &registers) else { return Ok(false) };
         let Some(thread) = self.threads.get_mut(&tid) else { return Ok(false) };
+        if matches!(again, Again::Vector(_)) && thread.own_rules.filters {
+            // Its filter may refuse the other call.
+            return Ok(false);
+        }
         let ends = thread.waits_until.take().unwrap_or_else(|| Some(Instant::now() + wait.time?));
         if ends.is_some_and(|ends| ends <= Instant::now()) {
-            if !matches!(again, Again::Rest(_)) {
+            if let Again::Whole | Again::Connecting = again {
                 registers.0.rax = i64::from(wait.timed_out) as u64;
                 sys::set_registers(tid, &registers)?;
             }
             self.resume(tid)?;
             return Ok(true);
         }
+        thread.waits_until = Some(ends);
+        self.make_again(tid, registers, again)?;
+        Ok(true)
+    }
+
+    /// Has a thread make a call again that has ended.
+    fn make_again(&mut self, tid: i32, mut registers: Registers, again: Again) -> io::Result<()> {
         let r = &mut registers.0;
-        again.begin(r);
+        again.begin(tid, r);
         (r.rax, r.rip, r.orig_rax) = (r.orig_rax, r.rip - SYSTEM_CALL, u64::MAX);
         sys::set_registers(tid, &registers)?;
-        thread.waits_until = Some(ends);
-        thread.state = State::InCall(Call::Waits { is_entered: false, again });
-        sys::resume_to_call(tid, 0)?;
-        Ok(true)
+        self.set_state(tid, State::InCall(Call::Waits { is_entered: false, again }));
+        sys::resume_to_call(tid, 0)
     }
 
     /// A signal has come before a call was made again: the thread is put behind the interrupted one.
@@ -134,10 +156,18 @@ impl Tracer {
             return Ok(true);
         }
         let mut registers = sys::registers(tid)?;
-        if again.end(&mut registers.0) {
+        if let Again::Vector(vector) = again
+            && vector.end(&mut registers.0)
+            && let Some(next) = PartialVector::of(tid, &registers.0)
+        {
+            self.make_again(tid, registers, Again::Vector(next))?;
+            return Ok(true);
+        }
+        // The end of a vector's piece has been set already.
+        if matches!(again, Again::Vector(_)) || again.end(&mut registers.0) {
             sys::set_registers(tid, &registers)?;
         }
-        if Again::after(&registers.0).is_none() || !is_any_pending(tid) {
+        if Again::after(tid, &registers.0).is_none() || !is_any_pending(tid) {
             thread.waits_until = None;
         }
         Ok(false)
@@ -173,9 +203,15 @@ fn wait_of(tid: i32, registers: &Registers) -> Option<Wait> {
     let is_local = || family_at(tid, r.rsi) == Some(libc::AF_UNIX);
     let (time, timed_out) = match r.orig_rax as i64 {
         // A part is what there is room for, or what the process may write, and the rest would be an error.
-        libc::SYS_write if r.rax as i64 > 0 && descriptor().is_file() => return None,
+        libc::SYS_write | libc::SYS_writev | libc::SYS_sendfile
+            if r.rax as i64 > 0 && descriptor().is_file() =>
+        {
+            return None;
+        }
         // The next message would be another one.
-        libc::SYS_recvfrom if r.rax as i64 > 0 && !sys::is_stream(status::process_of(tid), r.rdi as i32) => {
+        libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_sendmsg
+            if r.rax as i64 > 0 && !sys::is_stream(status::process_of(tid), r.rdi as i32) =>
+        {
             return None;
         }
         libc::SYS_epoll_wait | libc::SYS_epoll_pwait => (milliseconds(r.r10), 0),
@@ -193,9 +229,12 @@ fn wait_of(tid: i32, registers: &Registers) -> Option<Wait> {
         | libc::SYS_recvmmsg
         | libc::SYS_read
         | libc::SYS_readv => (receiving(), -libc::EAGAIN),
-        libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_sendmmsg | libc::SYS_write | libc::SYS_writev => {
-            (sending(), -libc::EAGAIN)
-        }
+        libc::SYS_sendto
+        | libc::SYS_sendmsg
+        | libc::SYS_sendmmsg
+        | libc::SYS_sendfile
+        | libc::SYS_write
+        | libc::SYS_writev => (sending(), -libc::EAGAIN),
         libc::SYS_connect if is_local() => (sending(), -libc::EAGAIN),
         libc::SYS_connect => (sending(), -libc::EINPROGRESS),
         _ => return None,

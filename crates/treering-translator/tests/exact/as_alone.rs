@@ -45,7 +45,7 @@ fn limits_of_address_space() {
     check(&ADDRESS_LIMIT, &[]);
 }
 
-/// `epoll_wait`, `sigtimedwait` and others ended with `EINTR`. The signals are `SIGCHLD`, `SIGURG`, `SIGWINCH`, and one
+/// `epoll_wait`, `sigtimedwait` and others ended with `EINTR`, large `writev` and others with a part. The signals are `SIGCHLD`, `SIGURG`, `SIGWINCH`, and one
 /// that is ignored explicitly.
 #[test]
 fn signals_without_effect_end_no_call() {
