@@ -29,8 +29,10 @@ pub(crate) fn contents(path: &str) -> io::Result<Vec<u8>> {
 
 /// The text behind a line's name in `/proc/PID/status`; nothing if there is no such line, or the thread has
 /// ended.
+///
+/// It is read from the thread's own file, which has the same contents: the translator watches the other one.
 pub fn line(tid: impl Display, name: &str) -> Option<String> {
-    let text = contents(&format!("/proc/{tid}/status")).ok()?;
+    let text = contents(&format!("/proc/{tid}/task/{tid}/status")).ok()?;
     let lines = text.split(|&byte| byte == b'\n');
     let found = lines.into_iter().find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b":"))?;
     Some(String::from_utf8_lossy(found).trim().to_owned())

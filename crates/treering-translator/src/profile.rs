@@ -131,7 +131,9 @@ impl ProfileBuilder {
     /// The profile of all added programs, with the known instructions of its blocks. `counts` has what else is known of
     /// the run.
     pub fn finish(self, counts: &Counts) -> (Profile, KnownInstructions) {
-        self.finish_with(&counts.not_counted, counts.run())
+        let (mut profile, known) = self.finish_with(&counts.not_counted, counts.run());
+        counts.notes.iter().for_each(|note| profile.metadata.note(*note));
+        (profile, known)
     }
 
     fn finish_with(self, not_counted: &[NotCounted], run: Run) -> (Profile, KnownInstructions) {

@@ -21,6 +21,7 @@ use crate::program::watch::{Selection, Watcher};
 use crate::sys::{self, Stop};
 use crate::tracer::launch::{Launch, start_alarm, start_error};
 use crate::tracer::state::Tracer;
+use crate::tracer::status_watch::STATUS_WAS_OPENED;
 use crate::tracer::thread::Left;
 
 /// The command to count.
@@ -83,6 +84,8 @@ pub struct Counts {
     pub programs: Vec<ProgramCounts>,
     /// The uncounted parts of the run.
     pub not_counted: Vec<NotCounted>,
+    /// Remarks on the run that do not concern its counts.
+    pub notes: Vec<&'static str>,
     /// How the program ended.
     pub ended: Ended,
     /// How long it ran.
@@ -243,7 +246,8 @@ fn counts(mut tracer: Tracer, command: Vec<String>, ended: Ended, begun: Instant
     let given_up = tracer.first_error.take().map(|(pid, error)| CountError::GivenUp(pid, error));
     let (not_counted, kept) = (tracer.not_counted, tracer.store);
     let (duration, requests) = (begun.elapsed(), tracer.requests);
-    Counts { programs: Vec::new(), not_counted, ended, duration, requests, command, given_up, kept }
+    let notes = tracer.status_watch.was_opened().then_some(STATUS_WAS_OPENED).into_iter().collect();
+    Counts { programs: Vec::new(), not_counted, notes, ended, duration, requests, command, given_up, kept }
 }
 
 /// Refuses options that cannot be combined, or that this processor does not support.

@@ -26,7 +26,7 @@ mod ticks;
 mod wait;
 
 pub(crate) use files::{
-    ADDRESSES, DESCRIPTORS, NO_LIMIT, allow_memory, allow_open_files, free_room, has_capabilities,
+    ADDRESSES, DESCRIPTORS, NO_LIMIT, OpenWatch, allow_memory, allow_open_files, free_room, has_capabilities,
     is_open_for_writing, is_stream, limit, lock, move_limit, seek, send_descriptor, set_limit, socket_time,
     tells_holes,
 };

@@ -23,6 +23,7 @@ pub(crate) mod signal;
 pub(crate) mod signal_throttle;
 mod starved_thread;
 pub(crate) mod state;
+pub(crate) mod status_watch;
 pub(crate) mod syscall;
 pub(crate) mod thread;
 pub(crate) mod waiting_call;

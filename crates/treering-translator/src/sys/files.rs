@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, Read as _};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -222,4 +222,49 @@ pub(crate) fn has_capabilities(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: both are strings that end with 0, and nothing is written to no bytes.
     unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
+}
+
+/// Watches files for being opened (`inotify(7)`).
+#[derive(Debug)]
+pub(crate) struct OpenWatch(File);
+
+impl OpenWatch {
+    pub(crate) fn new() -> io::Result<Self> {
+        // SAFETY: the call takes a number.
+        match unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) } {
+            -1 => Err(io::Error::last_os_error()),
+            // SAFETY: the kernel has just made it for us.
+            made => Ok(Self(unsafe { File::from_raw_fd(made) })),
+        }
+    }
+
+    /// Watches another file. Returns the number of its watch.
+    pub(crate) fn add(&self, path: &str) -> io::Result<i32> {
+        let path = CString::new(path)?;
+        // SAFETY: the descriptor is open, and the path ends with a zero.
+        match unsafe { libc::inotify_add_watch(self.0.as_raw_fd(), path.as_ptr(), libc::IN_OPEN) } {
+            -1 => Err(io::Error::last_os_error()),
+            watch => Ok(watch),
+        }
+    }
+
+    pub(crate) fn remove(&self, watch: i32) {
+        // SAFETY: the call takes numbers; the descriptor is open.
+        unsafe { libc::inotify_rm_watch(self.0.as_raw_fd(), watch) };
+    }
+
+    /// Whether any of the files was opened since the last question.
+    pub(crate) fn was_any_opened(&self) -> bool {
+        /// The size of an event about a watched file itself, and where its mask is.
+        const EVENT: usize = 16;
+        const MASK_AT: usize = 4;
+        let (mut events, mut opened) = ([0; 256 * EVENT], false);
+        while let Ok(length @ EVENT..) = (&self.0).read(&mut events) {
+            opened |= events[..length].chunks_exact(EVENT).any(|event| {
+                let mask = u32::from_ne_bytes(event[MASK_AT..][..4].try_into().expect("four bytes"));
+                mask & libc::IN_OPEN != 0
+            });
+        }
+        opened
+    }
 }

@@ -25,6 +25,7 @@ impl Tracer {
             self.affinity.part();
             self.fault_actions.remove(&tid);
             self.most_addresses.remove(&tid);
+            self.unwatch_status(tid);
             self.note_unread(tid, "it was killed before its state could be read");
             self.end_role(tid);
             let gone = self.forget_thread(tid);

@@ -22,6 +22,7 @@ use crate::sys::{self, Registers};
 use crate::tracer::affinity::Affinity;
 use crate::tracer::dispatch::Refused;
 use crate::tracer::signal_throttle::{DelayedSignals, FIRST_REAL_TIME};
+use crate::tracer::status_watch::StatusWatch;
 use crate::tracer::thread::{Action, Left, PendingClone, Thread};
 use treering_proc::status;
 use treering_proc::status::has_signal;
@@ -68,6 +69,7 @@ pub(crate) struct Tracer {
     pub(crate) attached: Option<Left>,
     /// Whether the tracer is detaching from everything.
     pub(crate) leaving: bool,
+    pub(crate) status_watch: StatusWatch,
     /// The process that the tracer had to end first, and why, if there was one.
     pub(crate) first_error: Option<(i32, io::Error)>,
 }
@@ -115,6 +117,7 @@ impl Tracer {
             not_counted: Vec::new(),
             attached: None,
             leaving: false,
+            status_watch: StatusWatch::default(),
             first_error: None,
         })
     }
@@ -245,6 +248,7 @@ impl Tracer {
         });
         self.spaces[at] = Some(program);
         thread.space = Some(at);
+        self.watch_status(thread.pid);
     }
 }
 

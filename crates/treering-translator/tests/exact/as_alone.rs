@@ -60,6 +60,24 @@ fn restrictions_of_a_program_are_answered_as_it_set_them() {
     check(&OWN_RULES, &[]);
 }
 
+/// The kernel shows the tracer and its filter there, and only documentation said so.
+#[test]
+fn a_process_that_reads_its_own_status_is_noted() {
+    let notes = |words: &[&str]| {
+        let words = words.iter().map(OsString::from).collect();
+        let environment = std::env::vars_os().collect();
+        count(&Command { words, environment, silent: true, ..Command::default() }).unwrap().notes
+    };
+    for words in [&["cat", "/proc/self/status"][..], &["sh", "-c", "read line < /proc/$$/status"]] {
+        let notes = notes(words);
+        assert!(matches!(notes[..], [note] if note.contains("TracerPid")), "{words:?}: {notes:?}");
+    }
+    // The tracer itself asks for the state of signals here. Another process may read the file of any process.
+    let path = IGNORED_SIGNALS.build().unwrap();
+    let words = [path.to_str().unwrap(), "17", "2"];
+    assert!((0..5).any(|_| notes(&words).is_empty()));
+}
+
 /// A page was to be made writable for a call that another thread had just unmapped.
 #[test]
 fn code_that_is_unmapped_beside_new_threads() {
