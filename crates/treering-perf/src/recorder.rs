@@ -428,6 +428,7 @@ impl Recorder {
         self.processes.write_names(&mut self.profile);
         self.charge_waits();
         self.cuts.note(&mut self.profile, self.stack_bytes);
+        self.session.note_of_rows().into_iter().for_each(|note| self.profile.metadata.note(note));
         if let Some(program) = self.launched.as_ref().filter(|_| self.profile.metadata.losses.samples == 0) {
             self.rights.note_unseen(program);
         }

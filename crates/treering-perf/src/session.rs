@@ -9,7 +9,7 @@ use crate::attribute::{Contents, Pace, anchor, attribute, of_one_thread, pace, w
 use crate::error::{Denial, RecordError};
 use crate::event::{Event as EventName, Modes, Nature};
 use crate::interval_distribution::IntervalDistribution;
-use crate::jitter::{Jitter, Turn};
+use crate::jitter::{Jitter, Rows, Turn};
 use crate::stream::{Notice, Stream};
 use crate::sys::{Child, Event, Reading, Ring, abi, monotonic_ns};
 
@@ -69,6 +69,7 @@ pub(crate) struct Session {
     /// By processor, the handle that has its ring.
     first_on: HashMap<u32, usize>,
     jitter: Jitter,
+    rows: Rows,
     notices: Vec<Notice>,
     /// Events that keep the kernel from exchanging those of two threads; see [`anchor`].
     anchors: Vec<Event>,
@@ -184,6 +185,7 @@ impl Session {
             by_id: HashMap::new(),
             first_on: HashMap::new(),
             jitter: Jitter::new(plan.seed),
+            rows: Rows::default(),
             notices: Vec::new(),
             anchors: Vec::new(),
             short_lives: false,
@@ -353,13 +355,17 @@ impl Session {
         else {
             return;
         };
-        if !turn.is_over(self.wake_after) {
-            return;
-        }
+        let Some(row) = turn.end(self.wake_after) else { return };
+        self.rows.add(row);
         self.jitter.note_latency(latency_ns);
         let mean_ns = if name.nature() == Nature::Clock { mean as f64 } else { mean as f64 / 3.0 };
         // A thread that has just ended takes no new interval.
         let _ = event.set_period(self.jitter.draw_late(mean, mean_ns));
+    }
+
+    /// What to know of intervals that were drawn late.
+    pub(crate) fn note_of_rows(&self) -> Option<String> {
+        self.rows.note(self.wake_after)
     }
 
     /// Draws the intervals that threads made from now on get, on each processor one.
