@@ -8,7 +8,6 @@
 //!   no arc exceeds the run, however deep the recursion.
 
 mod arc;
-mod error;
 mod event;
 mod line;
 mod name;
@@ -17,9 +16,7 @@ mod write;
 
 use crate::detect::looked_at;
 use crate::format::{Description, Writing};
-use crate::gzip::unzip;
 
-pub use error::{Problem, ReadError};
 pub use read::read;
 pub(crate) use read::read_within;
 pub use write::{write, write_estimated};
@@ -33,7 +30,5 @@ pub(crate) const DESCRIPTION: Description = Description {
         String::from_utf8_lossy(looked_at(start)).lines().any(|line| line.starts_with("creator: treering"))
     },
     writing: Writing::Whole { write: |profile, output| write(profile, output), size: |_| 0 },
-    ..Description::read_only("callgrind", "callgrind", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("callgrind", "callgrind", read_within)
 };

@@ -16,16 +16,13 @@
 //! ```
 
 mod document;
-mod error;
 mod graph;
 mod read;
 
 use crate::detect::LOOK;
 use crate::format::{Description, Writing};
-use crate::gzip::unzip;
 use crate::label::without_mark;
 
-pub use error::{Problem, ReadError};
 pub use read::read;
 pub(crate) use read::read_within;
 
@@ -37,9 +34,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     begins: is_cbs,
     says_ours: |start| start.windows(MARK.len()).any(|window| window == MARK.as_bytes()),
     writing: Writing::Apart { one_metric: true },
-    ..Description::read_only("cbs-xml", "XML of CBS", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("cbs-xml", "XML of CBS", read_within)
 };
 
 /// A comment that tells files exported by Treering.

@@ -15,7 +15,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod error;
 mod location;
 mod raw;
 mod read;
@@ -24,10 +23,8 @@ mod write;
 
 use crate::Foreign;
 use crate::format::{Description, Writing};
-use crate::gzip::unzip;
 use crate::json::says_exporter;
 
-pub use error::ReadError;
 pub use read::read;
 pub(crate) use read::read_within;
 pub use write::write;
@@ -43,7 +40,5 @@ pub(crate) const DESCRIPTION: Description = Description {
         write: |profile, metric, output| write(profile, metric, output),
         size: |_, _| 0,
     },
-    ..Description::read_only("firefox", "Firefox's processed profiles", |bytes, budget| {
-        Ok(read_within(&unzip(bytes)?, budget)?)
-    })
+    ..Description::unzipped("firefox", "Firefox's processed profiles", read_within)
 };

@@ -25,17 +25,17 @@ macro_rules! with_formats {
             /// Stacks as lines of text, for flame graphs.
             Folded in folded,
             /// Gzip-compressed protobuf.
-            Pprof in pprof (ReadError),
+            Pprof in pprof,
             /// Profiles of OpenTelemetry.
-            Otlp in otlp (ReadError),
+            Otlp in otlp,
             /// Valgrind's Callgrind.
-            Callgrind in callgrind (ReadError),
+            Callgrind in callgrind,
             /// What `perf record` writes.
             PerfData in perf_data,
             /// What `perf script` prints.
             PerfScript in perf_script,
             /// What programs compiled with `-pg` write.
-            Gmon in gmon (ReadError),
+            Gmon in gmon,
             /// What gperftools writes.
             Gperftools in gperftools,
             /// What GNU gprof prints.
@@ -55,7 +55,7 @@ macro_rules! with_formats {
             /// What Python's cProfile dumps.
             Pstats in pstats,
             /// The Firefox Profiler's processed profiles.
-            Firefox in firefox (ReadError),
+            Firefox in firefox,
             /// Profiles of Python programs by pyinstrument.
             Pyinstrument in pyinstrument,
             /// Profiles of Ruby's stackprof.
@@ -65,7 +65,7 @@ macro_rules! with_formats {
             /// Profiles of Python programs by Austin.
             Austin in austin,
             /// XML of benchmarks.
-            CbsXml in cbs_xml (ReadError),
+            CbsXml in cbs_xml,
             /// What Octave's `profile ("info")` returns.
             Octave in octave,
         }

@@ -21,15 +21,14 @@
 //! ```
 
 mod bsd;
-mod error;
 mod profile;
 mod program;
 mod read;
 mod write;
 
+use crate::Problem;
 use crate::format::{Description, Writing};
 
-pub use error::{Problem, ReadError};
 pub use profile::Program;
 pub(crate) use profile::read_within;
 pub use program::{NotExportable, of_profile};
@@ -46,7 +45,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     // The format has no field for the writing program. That of BSD is not written.
     says_ours: |start| start.starts_with(MAGIC),
     writing: Writing::Apart { one_metric: true },
-    ..Description::read_only("gmon", "gmon.out", |bytes, budget| Ok(read_within(bytes, budget)?))
+    ..Description::as_it_is("gmon", "gmon.out", read_within)
 };
 
 /// The start of files of the C library.
@@ -158,11 +157,13 @@ impl Gmon {
         if let Some(first) = self.histograms.first() {
             let unit = |histogram: &Histogram| (histogram.dimension.clone(), histogram.abbreviation);
             if unit(first) != unit(&histogram) {
-                let (one, other) = (first.dimension.clone(), histogram.dimension);
-                return Err(Problem::OtherDimension { one, other });
+                let (one, other) = (&first.dimension, &histogram.dimension);
+                return Err(format!("the histogram is of {other:?}, and another one is of {one:?}").into());
             }
             if first.rate != histogram.rate {
-                return Err(Problem::OtherRate { one: first.rate, other: histogram.rate });
+                let (one, other) = (first.rate, histogram.rate);
+                let text = format!("the histogram has {other} samples a second, and another one has {one}");
+                return Err(text.into());
             }
         }
         let overlaps = |known: &&mut Histogram| known.low < histogram.high && histogram.low < known.high;
@@ -173,7 +174,8 @@ impl Gmon {
         let shape = |histogram: &Histogram| (histogram.low, histogram.high, histogram.bins.len());
         if shape(known) != shape(&histogram) {
             let (low, high) = (histogram.low, histogram.high);
-            return Err(Problem::Overlap { low, high });
+            let text = format!("the histogram from {low:#x} to {high:#x} shares addresses with another one");
+            return Err(text.into());
         }
         for (bin, more) in known.bins.iter_mut().zip(&histogram.bins) {
             *bin = bin.saturating_add(*more);

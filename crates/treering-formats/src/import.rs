@@ -129,6 +129,11 @@ impl Import {
         self.line = line;
     }
 
+    /// The line that runs in the last function.
+    pub(crate) fn line(&self) -> Option<LineId> {
+        self.line
+    }
+
     /// Whether a stack of that many frames may be added, for those that would take much to build.
     pub(crate) fn check_depth(&self, depth: usize) -> Result<(), OverBudget> {
         if self.budget.allows(depth, self.node_columns()) { Ok(()) } else { Err(OverBudget) }

@@ -7,7 +7,6 @@
 //! What the messages mean is that of pprof, from which they were made, so they are read and written by way of it.
 
 mod convert;
-mod error;
 mod json;
 mod message;
 mod read;
@@ -18,7 +17,6 @@ mod write;
 use crate::Foreign;
 use crate::format::{Description, Writing};
 
-pub use error::ReadError;
 pub(crate) use read::read_within;
 pub use read::{read, read_labelled};
 pub use write::write;
@@ -35,9 +33,7 @@ pub(crate) const DESCRIPTION: Description = Description {
         write: |profile, output| write(profile, output),
         size: |profile| crate::pprof::size(profile),
     },
-    ..Description::read_only("otlp", "profiles of OpenTelemetry", |bytes, budget| {
-        Ok(read_within(bytes, budget)?)
-    })
+    ..Description::as_it_is("otlp", "profiles of OpenTelemetry", read_within)
 };
 
 /// The name of the scope of our own files.

@@ -4,7 +4,6 @@
 //! hand in `message.rs`. The format has stacks with several values each, inlined frames, lines,
 //! mappings and labels; it has neither a tree nor call counts.
 
-mod error;
 pub(crate) mod message;
 #[cfg_attr(not(feature = "pprof-drop-frames"), path = "pprof/no_prune.rs")]
 mod prune;
@@ -16,7 +15,6 @@ use crate::format::{Description, Writing};
 #[cfg(feature = "all")]
 use crate::gzip::comment;
 
-pub use error::ReadError;
 pub use read::{read, read_labelled};
 pub(crate) use read::{read_message, read_within};
 pub(crate) use write::{MARK, write_plain};
@@ -30,5 +28,5 @@ pub(crate) const DESCRIPTION: Description = Description {
     export: Some("For go tool pprof, Speedscope and others"),
     says_ours: |start| comment(start).as_deref() == Some(MARK),
     writing: Writing::Whole { write: |profile, output| write(profile, output), size },
-    ..Description::read_only("pprof", "pprof", |bytes, budget| Ok(read_within(bytes, budget)?))
+    ..Description::as_it_is("pprof", "pprof", read_within)
 };

@@ -151,7 +151,10 @@ impl<P: Into<Problem>> From<P> for ReadError {
 #[cfg(feature = "all")]
 impl From<serde_json::Error> for ReadError {
     fn from(error: serde_json::Error) -> Self {
-        let position = Position::Column { line: error.line() as u64, column: error.column() as u64 };
+        let position = match (error.line() as u64, error.column() as u64) {
+            (0, _) => Position::Whole,
+            (line, column) => Position::Column { line, column },
+        };
         if error.is_eof() {
             return Self { position, problem: Problem::CutShort };
         }

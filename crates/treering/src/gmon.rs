@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use treering_formats::gmon::{ArcCount, Gmon, Program, read, read_of_width};
-use treering_formats::{Error, ReadReport};
+use treering_formats::{Error, Format, ReadError, ReadReport};
 use treering_profile::Profile;
 use treering_symbols::{CodeLayout, Options, Problem, ReportedCalls, code_layout, follow_calls};
 
@@ -33,7 +33,6 @@ pub enum Refused {
 /// Opens a `gmon.out`, of which `name` is what a person calls it, with its program or else one that is
 /// found beside it.
 pub fn open(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Result<Opened, Refused> {
-    let damaged = |error| Refused::File(Error::Gmon(error));
     let Joined { mut gmon, report, program, layout, warnings } = join(path, name, bytes, program)?;
     gmon.arcs = settled(gmon.arcs, &layout);
     let absolute = std::fs::canonicalize(&program).unwrap_or(program);
@@ -42,11 +41,13 @@ pub fn open(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Re
         build_id: layout.build_id.clone(),
         functions: layout.functions.clone(),
     };
-    let end = bytes.len() as u64;
-    let invalid = |problem| damaged(treering_formats::gmon::ReadError { offset: end, problem });
-    let mut profile = gmon.profile(&joined).map_err(invalid)?;
+    let mut profile = gmon.profile(&joined).map_err(damaged)?;
     note(&mut profile, &layout);
     Ok(Opened { profile, report, warnings })
+}
+
+fn damaged(error: impl Into<ReadError>) -> Refused {
+    Refused::File(error.into().of(Format::Gmon))
 }
 
 /// The arcs, with pieces of functions that the compiler divided taken for what they are.
@@ -93,7 +94,6 @@ struct Joined {
 }
 
 fn join(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Result<Joined, Refused> {
-    let damaged = |error| Refused::File(Error::Gmon(error));
     read(bytes).map_err(damaged)?;
     let mut warnings = Vec::new();
     let (program, layout) = match program {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use treering_analysis::{function_name, limit_arcs, tell_builds_apart};
 use treering_formats::{
-    Error, Foreign, Format, ReadError, ReadReport, detect, gmon as gmon_format, gperftools, otlp,
-    perf_script, pprof, read_any, read_as, trg, v8_log,
+    Error, Foreign, Format, ReadError, ReadReport, detect, gperftools, otlp, perf_script, pprof, read_any,
+    read_as, trg, v8_log,
 };
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
@@ -126,11 +126,11 @@ pub fn open_labelled(path: &Path, labels: &[(String, String)]) -> Result<Opened,
     let (format, read) = match detect(&bytes) {
         Some(Format::Pprof) => (
             Format::Pprof,
-            pprof::read_labelled(&bytes, labels).map_err(|error| failure(path, &Error::Pprof(error)))?,
+            pprof::read_labelled(&bytes, labels).map_err(|error| failure(path, &error.of(Format::Pprof)))?,
         ),
         Some(Format::Otlp) => (
             Format::Otlp,
-            otlp::read_labelled(&bytes, labels).map_err(|error| failure(path, &Error::Otlp(error)))?,
+            otlp::read_labelled(&bytes, labels).map_err(|error| failure(path, &error.of(Format::Otlp)))?,
         ),
         _ => {
             let named = name(path);
@@ -331,16 +331,12 @@ fn failure(path: &Path, error: &Error) -> Failure {
         Error::Trg(trg::ReadError::NewerVersion { .. }) => {
             failure.hint("a newer treering wrote it; use that one")
         }
-        Error::Gmon(gmon_format::ReadError { problem: gmon_format::Problem::CutShort { .. }, .. }) => {
-            failure.hint("the program may have been stopped while it wrote the file; run it again")
+        Error::Read { format, error: ReadError { problem, .. } } => {
+            match hint_for_problem(*format, problem) {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
         }
-        Error::Otlp(otlp::ReadError::NoDictionary) => {
-            failure.hint("have the collector write profiles by a schema of 2025 or later, or pprof")
-        }
-        Error::Read {
-            format: Format::SwiProfile,
-            error: ReadError { problem: treering_formats::Problem::Expected(_), .. },
-        } => failure.hint("write it with quotes: print/1 or writeq/1, not write/1"),
         Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => {
             match Foreign::by_file_name(&named.to_string()) {
                 Some(foreign) => {
@@ -354,6 +350,22 @@ fn failure(path: &Path, error: &Error) -> Failure {
         }
         _ => failure,
     }
+}
+
+fn hint_for_problem(format: Format, problem: &treering_formats::Problem) -> Option<&'static str> {
+    use treering_formats::Problem;
+    Some(match (format, problem) {
+        (Format::Gmon, Problem::PartCutShort { .. }) => {
+            "the program may have been stopped while it wrote the file; run it again"
+        }
+        (Format::Otlp, Problem::Unsupported(_)) => {
+            "have the collector write profiles by a schema of 2025 or later, or pprof"
+        }
+        (Format::SwiProfile, Problem::Expected(_)) => {
+            "write it with quotes: print/1 or writeq/1, not write/1"
+        }
+        _ => return None,
+    })
 }
 
 fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {

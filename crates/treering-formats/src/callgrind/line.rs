@@ -1,6 +1,13 @@
 //! Takes single lines of a callgrind file apart.
 
-use crate::callgrind::Problem;
+use crate::Problem;
+
+pub(super) const NO_LINE: Problem =
+    Problem::Expected("a cost, `key: value`, a name such as `fn=main`, or `calls=`");
+
+pub(super) const NO_NUMBER: Problem = Problem::Expected("a number");
+
+const POSITION_OVERFLOW: Problem = Problem::Expected("a position from 0 to 2^64");
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +52,7 @@ impl<'a> Line<'a> {
             Some(b'0'..=b'9' | b'+' | b'-' | b'*') => return Ok(Self::Costs(line)),
             Some(_) => {}
         }
-        let split = line.find(['=', ':']).ok_or(Problem::UnknownLine)?;
+        let split = line.find(['=', ':']).ok_or(NO_LINE)?;
         let (key, value) = (line[..split].trim(), line[split + 1..].trim());
         if line.as_bytes()[split] == b':' {
             return Ok(Self::Header(key, value));
@@ -61,11 +68,11 @@ impl<'a> Line<'a> {
             "jfi" => Place::JumpFile,
             "jfn" => Place::JumpFunction,
             "calls" | "rcalls" => {
-                let count = value.split_whitespace().next().ok_or(Problem::NotANumber)?;
+                let count = value.split_whitespace().next().ok_or(NO_NUMBER)?;
                 return Ok(Self::Calls(number(count)?));
             }
             "jump" | "jcnd" => return Ok(Self::Jump),
-            _ => return Err(Problem::UnknownLine),
+            _ => return Err(NO_LINE),
         };
         Ok(Self::Name(place, value))
     }
@@ -77,7 +84,7 @@ pub(crate) fn number(text: &str) -> Result<u64, Problem> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|_| Problem::NotANumber)
+    parsed.map_err(|_| NO_NUMBER)
 }
 
 /// A cost, which is negative where a program gave something back: memory in PHP, for instance.
@@ -95,9 +102,8 @@ pub(crate) fn position(text: &str, last: u64) -> Result<u64, Problem> {
         Some((at, _)) => &text[..at],
         None => text,
     };
-    let relative = |digits, apply: fn(u64, u64) -> Option<u64>| {
-        apply(last, number(digits)?).ok_or(Problem::PositionOverflow)
-    };
+    let relative =
+        |digits, apply: fn(u64, u64) -> Option<u64>| apply(last, number(digits)?).ok_or(POSITION_OVERFLOW);
     match start.as_bytes().first() {
         Some(b'*') if start.len() == 1 => Ok(last),
         Some(b'+') => relative(&start[1..], u64::checked_add),
@@ -117,13 +123,13 @@ mod tests {
             ("0x1f", Ok(31)),
             ("+3", Ok(103)),
             ("-100", Ok(0)),
-            ("-101", Err(Problem::PositionOverflow)),
+            ("-101", Err(POSITION_OVERFLOW)),
             ("*", Ok(100)),
             ("40-50", Ok(40)),
             ("+1:200", Ok(101)),
-            ("", Err(Problem::NotANumber)),
-            ("*x", Err(Problem::NotANumber)),
-            ("99999999999999999999", Err(Problem::NotANumber)),
+            ("", Err(NO_NUMBER)),
+            ("*x", Err(NO_NUMBER)),
+            ("99999999999999999999", Err(NO_NUMBER)),
         ] {
             assert_eq!(position(text, 100), expected, "{text}");
         }
@@ -138,11 +144,11 @@ mod tests {
             ("fn=(3) a=b:c", Ok(Line::Name(Place::Function, "(3) a=b:c"))),
             ("cfl=x", Ok(Line::Name(Place::CalledFile, "x"))),
             ("calls=5 +3", Ok(Line::Calls(5))),
-            ("calls=", Err(Problem::NotANumber)),
+            ("calls=", Err(NO_NUMBER)),
             ("jcnd=2/3 0x10 7", Ok(Line::Jump)),
             ("+3 5 6", Ok(Line::Costs("+3 5 6"))),
-            ("nonsense", Err(Problem::UnknownLine)),
-            ("xx=1", Err(Problem::UnknownLine)),
+            ("nonsense", Err(NO_LINE)),
+            ("xx=1", Err(NO_LINE)),
         ] {
             assert_eq!(Line::parse(text), expected, "{text}");
         }

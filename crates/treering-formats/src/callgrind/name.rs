@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::callgrind::Problem;
+use crate::Problem;
+use crate::callgrind::line::NO_LINE;
 
 /// A name as a line gives it: `(3) main` defines number 3, `(3)` refers to it, `main` does
 /// neither.
@@ -70,7 +71,7 @@ impl<T: Copy> Names<T> {
                 Ok(made)
             }
             (None, Some(text)) => Ok(make(text)),
-            (None, None) => Err(Problem::UnknownLine),
+            (None, None) => Err(NO_LINE),
         }
     }
 

@@ -4,20 +4,20 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use treering_profile::{
-    Arc, Function, FunctionId, FunctionKind, InvalidProfile, Line as SourceLine, LineCost, LineId, Metric,
-    MetricId, Module, ModuleId, ModuleKind, NodeId, Process, ProcessId, Profile, RecursionRule, Run, RunId,
-    StringId, ThreadId, Unit,
+    Arc, Function, FunctionId, FunctionKind, Line as SourceLine, LineCost, LineId, Metric, MetricId,
+    ModuleId, ModuleKind, NodeId, Profile, StringId, ThreadId, Unit,
 };
 
-use crate::ReadReport;
 use crate::budget::Budget;
 use crate::callgrind::event;
-use crate::callgrind::line::{Line, Place, cost, number, position};
+use crate::callgrind::line::{Line, NO_NUMBER, Place, cost, number, position};
 use crate::callgrind::name::{Name, Names};
 use crate::callgrind::write::{ESTIMATED, ESTIMATED_EVENT};
-use crate::callgrind::{Problem, ReadError};
-use crate::label::{NOT_UTF8, ROOT, file_name, module_kind, text_of, unescaped, without_mark};
+use crate::import::Import;
+use crate::label::{ROOT, file_name, unescaped};
 use crate::negative::Negative;
+use crate::text_line::text_lines;
+use crate::{Problem, ReadError, ReadReport};
 
 /// How many events a file may have. Callgrind itself has 22.
 pub(crate) const MAX_EVENTS: usize = 256;
@@ -41,22 +41,12 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
     let mut reader = Reader::new(budget);
-    let text = without_mark(bytes);
-    let mut offset = (bytes.len() - text.len()) as u64;
-    let mut line = 0;
-    for text in text.split(|&byte| byte == b'\n') {
-        line += 1;
-        let error = |problem| ReadError { line, offset, problem };
-        reader.not_utf8 |= std::str::from_utf8(text).is_err();
-        reader.line(&text_of(text)).map_err(error)?;
-        offset += text.len() as u64 + 1;
+    for line in text_lines(bytes) {
+        let text = reader.import.text(line.bytes);
+        reader.line(&text).map_err(|problem| line.error(problem))?;
     }
-    let offset = bytes.len() as u64;
-    let cut = !bytes.ends_with(b"\n");
-    let (profile, mut report) = reader.finish().map_err(|problem| ReadError { line, offset, problem })?;
     // The last line of a whole file ends as the others do.
-    report.unfinished |= cut;
-    Ok((profile, report))
+    reader.finish(!bytes.ends_with(b"\n"))
 }
 
 /// A sort of position that cost lines start with.
@@ -93,10 +83,8 @@ struct Current {
     line: u64,
 }
 
-#[derive(Debug)]
 struct Reader {
-    profile: Profile,
-    report: ReadReport,
+    import: Import,
     positions: Vec<Position>,
     /// The metric of each column of costs.
     events: Vec<MetricId>,
@@ -128,18 +116,13 @@ struct Reader {
     /// Whether the last part ends with what its costs add up to, so that nothing of it is missing.
     ended: bool,
     negative: Negative,
-    budget: Budget,
-    not_utf8: bool,
     jumps: u64,
 }
 
 impl Reader {
     fn new(budget: Budget) -> Self {
-        let mut profile = Profile::new(RecursionRule::Full);
-        profile.add_run(Run::default());
         Self {
-            profile,
-            report: ReadReport::default(),
+            import: Import::new(budget),
             positions: vec![Position::Line],
             events: Vec::new(),
             long_names: HashMap::new(),
@@ -162,8 +145,6 @@ impl Reader {
             part_stated: None,
             ended: false,
             negative: Negative::default(),
-            budget,
-            not_utf8: false,
             jumps: 0,
         }
     }
@@ -195,11 +176,15 @@ impl Reader {
     fn header(&mut self, key: &str, value: &str) -> Result<(), Problem> {
         match key {
             // Xdebug states 0.9.6, versions of other programs.
-            "version" if !is_known_version(value) => return Err(Problem::Version(value.to_owned())),
+            "version" if !is_known_version(value) => {
+                return Err(Problem::unsupported(format!(
+                    "version {value} is not known; versions up to 1 are"
+                )));
+            }
             "creator" => {
                 self.from_treering = value.starts_with("treering");
                 self.states_totals = self.from_treering || value.starts_with("callgrind-");
-                self.profile.metadata.parameters.insert("creator".to_owned(), value.to_owned());
+                self.import.profile.metadata.parameters.insert("creator".to_owned(), value.to_owned());
             }
             "cmd" => self.command = value.to_owned(),
             "pid" => {
@@ -249,7 +234,7 @@ impl Reader {
         let position = |name| match name {
             "line" => Ok(Position::Line),
             "instr" | "bb" => Ok(Position::Address),
-            other => Err(Problem::UnknownPosition(other.to_owned())),
+            other => Err(Problem::unsupported(format!("positions of the sort `{other}` are not known"))),
         };
         self.positions = value.split_whitespace().map(position).collect::<Result<_, _>>()?;
         Ok(())
@@ -257,8 +242,9 @@ impl Reader {
 
     fn set_events(&mut self, value: &str) -> Result<(), Problem> {
         let names: Vec<_> = value.split_whitespace().collect();
-        if names.len() > MAX_EVENTS || self.profile.metrics.len() + names.len() > 2 * MAX_EVENTS {
-            return Err(Problem::TooManyEvents(names.len()));
+        if names.len() > MAX_EVENTS || self.import.profile.metrics.len() + names.len() > 2 * MAX_EVENTS {
+            let text = format!("there are {} events; at most {MAX_EVENTS} can be read", names.len());
+            return Err(Problem::unsupported(text));
         }
         self.end_part();
         self.events = Vec::with_capacity(names.len());
@@ -273,7 +259,7 @@ impl Reader {
     fn event(&mut self, name: &str) -> MetricId {
         let mut unique = name.to_owned();
         let mut number = 1;
-        while let Some(known) = self.profile.find_metric(&unique) {
+        while let Some(known) = self.import.profile.find_metric(&unique) {
             if !self.events.contains(&known) {
                 return known;
             }
@@ -283,12 +269,12 @@ impl Reader {
         if number > 1 {
             self.note_once(format!("there are several events {name}: the next one is `{unique}`"));
         }
-        self.profile.add_metric(Metric::exact(unique, Unit::Count))
+        self.import.profile.add_metric(Metric::exact(unique, Unit::Count))
     }
 
     fn note_once(&mut self, note: String) {
-        if !self.report.notes.contains(&note) {
-            self.report.notes.push(note);
+        if !self.import.report.notes.contains(&note) {
+            self.import.note(note);
         }
     }
 
@@ -350,21 +336,12 @@ impl Reader {
     }
 
     fn object(&mut self, name: Name<'_>) -> Result<Option<ModuleId>, Problem> {
-        let profile = &mut self.profile;
-        self.objects.resolve(
-            name,
-            |_| String::new(),
-            |path| {
-                let path = profile.strings.intern(path);
-                let kind = module_kind(&profile.strings[path]);
-                let module = || Module { path, build_id: Box::default(), kind };
-                (path.raw() != 0).then(|| profile.modules.intern(module()))
-            },
-        )
+        let import = &mut self.import;
+        self.objects.resolve(name, |_| String::new(), |path| (!path.is_empty()).then(|| import.module(path)))
     }
 
     fn file(&mut self, name: Name<'_>) -> Result<StringId, Problem> {
-        let strings = &mut self.profile.strings;
+        let strings = &mut self.import.profile.strings;
         self.files.resolve(name, |_| String::new(), |path| strings.intern(path))
     }
 
@@ -374,7 +351,7 @@ impl Reader {
         module: Option<ModuleId>,
         file: Option<StringId>,
     ) -> Result<FunctionId, Problem> {
-        let profile = &mut self.profile;
+        let profile = &mut self.import.profile;
         let ours = self.from_treering;
         let undefined = |number| format!("({number})");
         self.functions.resolve(name, undefined, |name| {
@@ -395,7 +372,7 @@ impl Reader {
 
     fn costs(&mut self, text: &str) -> Result<(), Problem> {
         if self.events.is_empty() {
-            return Err(Problem::NoEvents);
+            return Err(NO_EVENTS.into());
         }
         let mut fields = text.split_ascii_whitespace();
         for &sort in &self.positions {
@@ -403,17 +380,21 @@ impl Reader {
                 Position::Line => &mut self.current.line,
                 Position::Address => &mut self.current.address,
             };
-            *last = position(fields.next().ok_or(Problem::NotANumber)?, *last)?;
+            *last = position(fields.next().ok_or(NO_NUMBER)?, *last)?;
         }
         let costs: Vec<i128> = fields.map(cost).collect::<Result<_, _>>()?;
         if costs.len() > self.events.len() {
-            return Err(Problem::TooManyCosts);
+            return Err("there are more costs than events".into());
         }
-        let function = self.current.function.ok_or(Problem::NoFunction)?;
+        let function = self.current.function.ok_or("costs stand before the first `fn=` line")?;
         match std::mem::replace(&mut self.pending, Pending::SelfCost) {
             Pending::SelfCost => self.self_cost(function, &costs)?,
             Pending::Calls(calls) => {
-                let callee = self.current.called_function.take().ok_or(Problem::NoCallee)?;
+                let callee = self
+                    .current
+                    .called_function
+                    .take()
+                    .ok_or("the cost of a call stands without a `cfn=` line")?;
                 self.call(function, callee, calls, &costs)?;
             }
             Pending::Jump => {}
@@ -430,9 +411,9 @@ impl Reader {
                 self.negative.self_cost(node, line, metric, cost);
                 continue;
             };
-            self.profile.tree.add_self_cost(metric, node, cost);
+            self.import.profile.tree.add_self_cost(metric, node, cost);
             if let Some(line) = line {
-                self.profile.line_costs.push(LineCost { node, line, metric, cost });
+                self.import.profile.line_costs.push(LineCost { node, line, metric, cost });
             }
         }
         Ok(())
@@ -449,7 +430,7 @@ impl Reader {
         // So that every function has a node, also those without costs of their own.
         self.node(caller)?;
         self.node(callee)?;
-        let arcs = &mut self.profile.arcs;
+        let arcs = &mut self.import.profile.arcs;
         let at = *self.arcs.entry((caller, callee, call_site)).or_insert_with(|| {
             arcs.push(Arc { caller, callee, call_site, calls: 0, total_costs: Vec::new() });
             arcs.len() - 1
@@ -478,22 +459,17 @@ impl Reader {
     fn source_line(&mut self) -> Option<LineId> {
         let line = u32::try_from(self.current.line).ok().filter(|&line| line > 0)?;
         let file = self.current.line_file?;
-        Some(self.profile.lines.intern(SourceLine { file, line }))
+        Some(self.import.profile.lines.intern(SourceLine { file, line }))
     }
 
     fn node(&mut self, function: FunctionId) -> Result<NodeId, Problem> {
         let thread = self.current_thread.unwrap_or_else(|| self.open_thread());
         self.current_thread = Some(thread);
-        let root = self.profile.threads[thread.index()].root;
+        let root = self.import.profile.threads[thread.index()].root;
         if function == Profile::ROOT {
             return Ok(root);
         }
-        let before = self.profile.tree.len();
-        let node = self.profile.tree.child(root, function, None);
-        let added = self.profile.tree.len() - before;
-        let columns = NODE_COLUMNS + self.profile.metrics.len();
-        self.budget.numbers(added, columns).map_err(|_| Problem::TooLarge)?;
-        Ok(node)
+        Ok(self.import.child(root, function)?)
     }
 
     fn open_thread(&mut self) -> ThreadId {
@@ -503,68 +479,57 @@ impl Reader {
         }
         let program = self.command.split_whitespace().next().unwrap_or_default();
         let name = file_name(program).to_owned();
-        let known = self.profile.processes.iter().position(|process| process.pid == pid);
-        let process = known.map(ProcessId::from_usize).unwrap_or_else(|| {
-            self.profile.add_process(Process { run: RunId::new(0), pid, name: name.clone() })
-        });
+        let process = self.import.process(pid, &name);
         let thread_name = if tid == 0 { name } else { format!("thread {tid}") };
-        let thread = self.profile.add_thread(process, tid, thread_name);
+        let thread = self.import.profile.add_thread(process, tid, thread_name);
         self.threads.insert((pid, tid), thread);
         thread
     }
 
-    fn finish(mut self) -> Result<(Profile, ReadReport), Problem> {
+    fn finish(mut self, is_cut: bool) -> Result<(Profile, ReadReport), ReadError> {
         // A call lacks its cost, or the totals are missing.
-        self.report.unfinished = self.pending != Pending::SelfCost || self.states_totals && !self.ended;
-        let is_told = self.report.unfinished || self.ended || self.part_stated.is_some();
+        let unfinished = self.pending != Pending::SelfCost || self.states_totals && !self.ended;
+        let is_told = unfinished || self.ended || self.part_stated.is_some();
+        self.import.report.unfinished = unfinished || is_cut;
         self.end_part();
         if self.threads.is_empty() {
-            return Err(if self.events.is_empty() { Problem::NoEvents } else { Problem::Empty });
+            return Err(Problem::Empty(if self.events.is_empty() { "events" } else { "costs" }).into());
         }
         let undefined = self.objects.undefined() + self.files.undefined() + self.functions.undefined();
-        if undefined > 0 {
-            self.report.notes.push(format!(
-                "the file uses names that it does not define ({undefined}): such files and modules are unknown, \
-                 such functions are called `(number)`"
-            ));
-        }
-        if !is_told {
-            self.report
-                .notes
-                .push("the file states no totals, so it is not known whether it is whole".to_owned());
-        }
+        self.import.note_if(
+            undefined > 0,
+            &format!(
+                "the file uses names that it does not define ({undefined}): such files and modules are unknown, such \
+                 functions are called `(number)`"
+            ),
+        );
+        self.import.note_if(!is_told, "the file states no totals, so it is not known whether it is whole");
         self.compare_totals();
         self.name_metrics();
-        self.negative.apply(&mut self.profile, &mut self.report);
-        if self.not_utf8 {
-            self.report.notes.push(NOT_UTF8.to_owned());
-        }
-        if self.jumps > 0 {
-            self.report.notes.push("jumps are not kept".to_owned());
-        }
-        if self.positions.contains(&Position::Address) {
-            self.report.notes.push("costs of instructions are added up by line".to_owned());
-        }
-        let mut profile = self.profile;
-        profile.metadata.set_foreign("callgrind");
-        profile.runs[0].command = self.command.split_whitespace().map(str::to_owned).collect();
-        profile.compact_line_costs();
-        profile.validate().map_err(|InvalidProfile(what)| Problem::Invalid(InvalidProfile(what)))?;
-        Ok((profile, self.report))
+        let mut import = self.import;
+        self.negative.apply(&mut import.profile, &mut import.report);
+        import.note_if(self.jumps > 0, "jumps are not kept");
+        import.note_if(
+            self.positions.contains(&Position::Address),
+            "costs of instructions are added up by line",
+        );
+        import.profile.runs[0].command = self.command.split_whitespace().map(str::to_owned).collect();
+        import.finish("callgrind")
     }
 
     /// Says so when the costs are not what the file states, which a cut file does not notice
     /// otherwise.
     fn compare_totals(&mut self) {
-        for (metric, description) in self.profile.metrics() {
-            let costs = self.profile.tree.self_costs(metric).iter();
+        for (metric, description) in self.import.profile.metrics() {
+            let costs = self.import.profile.tree.self_costs(metric).iter();
             let sum = costs.map(|&cost| i128::from(cost)).sum::<i128>() + self.negative.sum(metric);
             let stated = self.stated.get(metric.index()).copied();
             if let Some(stated) = stated.filter(|&stated| stated != sum && stated != 0) {
                 let name = &description.name;
                 // A file that ends with its totals was not cut short.
                 let cut = if sum < stated && !self.ended { ": it may be cut short" } else { "" };
-                self.report
+                self.import
+                    .report
                     .notes
                     .push(format!("the file states a total of {stated} {name} but holds {sum}{cut}"));
             }
@@ -574,14 +539,14 @@ impl Reader {
     /// Gives metrics the names and units that the long names of events hold, or else names such as
     /// `Time_(10ns)`, as Xdebug, and `cpu(ms)`, as `go tool pprof` writes them.
     fn name_metrics(&mut self) {
-        for at in 0..self.profile.metrics.len() {
-            let event = self.profile.metrics[at].name.clone();
+        for at in 0..self.import.profile.metrics.len() {
+            let event = self.import.profile.metrics[at].name.clone();
             let long_name = self.long_names.get(&event).and_then(|name| event::split(name));
             let own_name = || event::split(&event).filter(|(name, _, _)| !name.is_empty());
             let Some((name, unit, factor)) = long_name.or_else(own_name) else { continue };
             let from_long_name = long_name.is_some();
             let rename = self.from_treering || !from_long_name;
-            let metric = &mut self.profile.metrics[at];
+            let metric = &mut self.import.profile.metrics[at];
             metric.unit = unit;
             if rename {
                 name.strip_suffix(ESTIMATED_EVENT).unwrap_or(name).clone_into(&mut metric.name);
@@ -594,19 +559,18 @@ impl Reader {
 
     /// Multiplies all costs of a metric.
     fn multiply(&mut self, metric: MetricId, factor: u64) {
-        let costs = self.profile.tree.self_costs(metric).iter();
+        let costs = self.import.profile.tree.self_costs(metric).iter();
         let costs = costs.map(|cost| cost.saturating_mul(factor)).collect();
-        self.profile.tree.set_self_costs(metric, costs);
-        let lines = self.profile.line_costs.iter_mut().filter(|line| line.metric == metric);
+        self.import.profile.tree.set_self_costs(metric, costs);
+        let lines = self.import.profile.line_costs.iter_mut().filter(|line| line.metric == metric);
         lines.for_each(|line| line.cost = line.cost.saturating_mul(factor));
-        let arcs = self.profile.arcs.iter_mut().flat_map(|arc| &mut arc.total_costs);
+        let arcs = self.import.profile.arcs.iter_mut().flat_map(|arc| &mut arc.total_costs);
         arcs.filter(|(of, _)| *of == metric).for_each(|(_, cost)| *cost = cost.saturating_mul(factor));
         self.negative.multiply(metric, factor);
     }
 }
 
-/// What finds a node: parent, function, call site, calls and the table of children.
-const NODE_COLUMNS: usize = 6;
+const NO_EVENTS: &str = "costs stand before the `events:` line";
 
 fn is_known_version(version: &str) -> bool {
     let major = version.split('.').next().and_then(|major| major.trim().parse::<u32>().ok());

@@ -1,12 +1,13 @@
 //! The elements of a report, one after the other.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::{Problem, ReadError};
 use crate::budget::Budget;
+use crate::{Problem, ReadError};
 
 /// What a report has.
 #[derive(Debug, Default)]
@@ -75,7 +76,7 @@ pub(super) fn parse(file: &str, budget: &mut Budget) -> Result<Document, ReadErr
     parser.all()?;
     match parser.open.is_empty() {
         true => Ok(parser.document),
-        false => Err(ReadError::new(file.len(), Problem::Cut)),
+        false => Err(ReadError::at_byte(file.len(), Problem::CutShort)),
     }
 }
 
@@ -93,8 +94,8 @@ struct Parser<'a, 'b> {
 const DEEPEST: usize = 64;
 
 impl Parser<'_, '_> {
-    fn error(&self, problem: Problem) -> ReadError {
-        ReadError::new(self.at, problem)
+    fn error(&self, problem: impl Into<Problem>) -> ReadError {
+        ReadError::at_byte(self.at, problem)
     }
 
     fn all(&mut self) -> Result<(), ReadError> {
@@ -105,8 +106,8 @@ impl Parser<'_, '_> {
                 let offset = start + reader.error_position() as usize;
                 // All that it calls so are elements without an end.
                 let is_cut = matches!(error, quick_xml::Error::Syntax(_));
-                let problem = if is_cut { Problem::Cut } else { Problem::Syntax(error.to_string()) };
-                ReadError::new(offset, problem)
+                let problem = if is_cut { Problem::CutShort } else { no_xml(error) };
+                ReadError::at_byte(offset, problem)
             })?;
             self.at = start + reader.buffer_position() as usize;
             match event {
@@ -139,8 +140,8 @@ impl Parser<'_, '_> {
     fn end(&mut self, name: &str) -> Result<(), ReadError> {
         match self.open.pop() {
             Some(open) if open.eq_ignore_ascii_case(name) => Ok(()),
-            Some(open) => Err(self.error(Problem::Syntax(format!("</{name}> where <{open}> is open")))),
-            None => Err(self.error(Problem::Syntax(format!("</{name}> where no element is open")))),
+            Some(open) => Err(self.error(no_xml(format_args!("</{name}> where <{open}> is open")))),
+            None => Err(self.error(no_xml(format_args!("</{name}> where no element is open")))),
         }
     }
 
@@ -149,7 +150,7 @@ impl Parser<'_, '_> {
         let end = format!("</{name}>");
         let rest = &self.file[self.at..];
         let length = rest.find(&end);
-        let length = length.ok_or(ReadError::new(self.file.len(), Problem::Cut))?;
+        let length = length.ok_or_else(|| ReadError::at_byte(self.file.len(), Problem::CutShort))?;
         let text = unescaped(&rest[..length]);
         self.at += length + end.len();
         match self.parent() {
@@ -167,7 +168,7 @@ impl Parser<'_, '_> {
 
     fn plot(&mut self, name: &str, text: String) -> Result<(), ReadError> {
         let at = self.at;
-        let bad = |what: &'static str| ReadError::new(at, Problem::BadNumber(what, text.clone()));
+        let bad = |name| ReadError::at_byte(at, no_number(name, &text));
         let Some(plot) = self.document.plots.last_mut() else { return Ok(()) };
         match name {
             "time" => plot.time_ms = text.trim().parse().map_err(|_| bad("time"))?,
@@ -182,9 +183,9 @@ impl Parser<'_, '_> {
     /// What an element says at its start; gives its name.
     fn element(&mut self, tag: &BytesStart<'_>) -> Result<String, ReadError> {
         const NUMBERS: usize = 16;
-        self.budget.numbers(1, NUMBERS).map_err(|_| self.error(Problem::TooLarge))?;
+        self.budget.numbers(1, NUMBERS).map_err(|over| ReadError::at_byte(self.at, over))?;
         if self.open.len() == DEEPEST {
-            return Err(self.error(Problem::TooLarge));
+            return Err(self.error(Problem::TooDeep));
         }
         let name = tag.name().into_inner().to_owned();
         let attributes = Attributes { tag, offset: self.at };
@@ -246,6 +247,14 @@ impl Timer {
     }
 }
 
+fn no_xml(error: impl Display) -> Problem {
+    format!("it is no XML: {error}").into()
+}
+
+fn no_number(name: &str, text: &str) -> Problem {
+    format!("the element before it has `{text}` for the {name}, and a number is expected").into()
+}
+
 fn reader(text: &str) -> Reader<&[u8]> {
     let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
@@ -281,8 +290,7 @@ struct Attributes<'a> {
 impl Attributes<'_> {
     fn find(&self, name: &str) -> Result<Option<String>, ReadError> {
         for attribute in self.tag.attributes().with_checks(false) {
-            let attribute =
-                attribute.map_err(|error| ReadError::new(self.offset, Problem::Syntax(error.to_string())))?;
+            let attribute = attribute.map_err(|error| ReadError::at_byte(self.offset, no_xml(error)))?;
             if attribute.key.into_inner() == name {
                 return Ok(Some(unescaped(&attribute.value)));
             }
@@ -291,18 +299,19 @@ impl Attributes<'_> {
     }
 
     fn text(&self, name: &'static str) -> Result<String, ReadError> {
-        self.find(name)?.ok_or(ReadError::new(self.offset, Problem::Missing(name)))
+        let text = self.find(name)?;
+        text.ok_or_else(|| ReadError::at_byte(self.offset, format!("the element before it has no {name}")))
     }
 
     fn count(&self, name: &'static str) -> Result<u64, ReadError> {
         let text = self.text(name)?;
-        text.parse().map_err(|_| ReadError::new(self.offset, Problem::BadNumber(name, text)))
+        text.parse().map_err(|_| ReadError::at_byte(self.offset, no_number(name, &text)))
     }
 
     fn times(&self) -> Result<Times, ReadError> {
         let number = |name: &'static str| {
             let Some(text) = self.find(name)? else { return Ok(0.0) };
-            text.parse().map_err(|_| ReadError::new(self.offset, Problem::BadNumber(name, text)))
+            text.parse().map_err(|_| ReadError::at_byte(self.offset, no_number(name, &text)))
         };
         Ok(Times {
             cpu: number("cpu")?,

@@ -3,21 +3,20 @@
 use std::collections::{HashMap, HashSet};
 
 use treering_events::components;
-use treering_profile::{
-    Arc, Function, FunctionId, FunctionKind, Metadata, Metric, MetricId, NodeId, Profile, RecursionRule, Unit,
-};
+use treering_profile::{Arc, Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Profile, Unit};
 
 use super::document::{Call, Task, Timer, Times};
 use super::read::ROOT;
-use super::{Problem, ReadError};
+use crate::budget::Budget;
+use crate::import::Import;
 use crate::json::nanoseconds;
+use crate::{Problem, ReadError};
 
 /// A metric, and what of an element it takes.
 type Column = (MetricId, fn(&Times, &Times) -> f64);
 
 pub(super) struct Graph {
-    pub(super) profile: Profile,
-    pub(super) notes: Vec<String>,
+    pub(super) import: Import,
     /// Whether Treering wrote the file, so that its times have all digits.
     pub(super) is_ours: bool,
     columns: Vec<Column>,
@@ -26,10 +25,10 @@ pub(super) struct Graph {
 
 impl Graph {
     /// Makes the functions.
-    pub(super) fn new(timer: &Timer) -> Result<Self, ReadError> {
-        let mut profile = Profile::new(RecursionRule::Full);
+    pub(super) fn new(timer: &Timer, budget: Budget) -> Result<Self, ReadError> {
+        let mut import = Import::new(budget);
         let is_ours = timer.base.is_some();
-        let mut metric = |name: &str| profile.add_metric(Metric::exact(name, Unit::Nanoseconds));
+        let mut metric = |name: &str| import.profile.add_metric(Metric::exact(name, Unit::Nanoseconds));
         // Of CBS the charge has more digits than the milliseconds.
         let cpu: fn(&Times, &Times) -> f64 =
             if is_ours { |times, _| times.cpu } else { |times, run| times.charge / 100.0 * run.cpu };
@@ -38,21 +37,21 @@ impl Graph {
             columns.push((metric("user"), |times, _| times.user));
             columns.push((metric("system"), |times, _| times.system));
         }
-        let base = if timer.base.as_deref() == Some("wall") { "time" } else { "cpu" };
-        profile.metadata.parameters.insert(Metadata::DEFAULT_METRIC.to_owned(), base.to_owned());
-        let thread = profile.add_single_thread("");
-        let root = profile.threads[thread.index()].root;
+        let base = usize::from(timer.base.as_deref() == Some("wall"));
+        import.set_default_metric(columns[base].0);
+        let root = import.single_root();
         let mut tasks = HashMap::new();
         for Task { id, name, offset, .. } in &timer.tasks {
-            let name = profile.strings.intern(name);
+            let name = import.profile.strings.intern(name);
             let function = Function { kind: FunctionKind::Task, ..Function::named(name) };
-            let function = profile.functions.intern(function);
-            let node = profile.tree.child(root, function, None);
+            let function = import.profile.functions.intern(function);
+            let node = import.child(root, function)?;
             if tasks.insert(*id, (function, node)).is_some() {
-                return Err(ReadError::new(*offset, Problem::SameTask(*id)));
+                let text = format!("the task before it has the id {id} of another task");
+                return Err(ReadError::at_byte(*offset, text));
             }
         }
-        Ok(Self { profile, notes: Vec::new(), is_ours, columns, tasks })
+        Ok(Self { import, is_ours, columns, tasks })
     }
 
     /// Adds costs and calls.
@@ -65,22 +64,21 @@ impl Graph {
             self.add_call(timer, call, is_measured)?;
         }
         self.add_run(timer);
-        self.notes.push(
-            "there are no chains of callers: within cycles, total costs are those of the whole cycle".into(),
-        );
+        self.import
+            .note("there are no chains of callers: within cycles, total costs are those of the whole cycle");
         if !self.is_ours {
-            self.notes.push(
+            self.import.note(
                 "CBS wrote whole milliseconds: shares of cpu are from its charges, and time by the wall clock of each \
-                 task is up to 1 ms too little"
-                    .into(),
+                 task is up to 1 ms too little",
             );
-            self.notes.push("user and system time of tasks are left out".into());
+            self.import.note("user and system time of tasks are left out");
         }
         Ok(())
     }
 
     fn known(&self, id: u64) -> Result<(FunctionId, NodeId), Problem> {
-        self.tasks.get(&id).copied().ok_or(Problem::NoTask(id))
+        let known = self.tasks.get(&id).copied();
+        known.ok_or_else(|| Problem::missing(format!("a call is of task {id}, which is not in the list")))
     }
 
     fn add_self_costs(&mut self, timer: &Timer, (metric, of): Column) -> Result<(), Problem> {
@@ -88,14 +86,14 @@ impl Graph {
         let is_root = |task: &&Task| task.id == 0 && task.name == ROOT;
         for task in timer.tasks.iter().filter(|task| self.is_ours || !is_root(task)) {
             let cost = ns(of(&task.self_cost, &timer.total));
-            sum = sum.checked_add(cost).ok_or(Problem::TooLarge)?;
-            self.profile.tree.add_self_cost(metric, self.known(task.id)?.1, cost);
+            sum = sum.checked_add(cost).ok_or(LARGE_SUM)?;
+            self.import.profile.tree.add_self_cost(metric, self.known(task.id)?.1, cost);
         }
         // CBS has the whole run for the self cost of the task that stands for it.
         if let Some(root) = timer.tasks.iter().find(is_root).filter(|_| !self.is_ours) {
             let rest = ns(of(&timer.total, &timer.total)).saturating_sub(sum);
-            sum.checked_add(rest).ok_or(Problem::TooLarge)?;
-            self.profile.tree.add_self_cost(metric, self.known(root.id)?.1, rest);
+            sum.checked_add(rest).ok_or(LARGE_SUM)?;
+            self.import.profile.tree.add_self_cost(metric, self.known(root.id)?.1, rest);
         }
         Ok(())
     }
@@ -107,15 +105,15 @@ impl Graph {
         if self.is_ours {
             return Ok(timer.calls.iter().map(is_timed).collect());
         }
-        let end = |id| Ok(self.known(id)?.0.raw());
+        let end = |id| -> Result<u32, Problem> { Ok(self.known(id)?.0.raw()) };
         let ends = |call: &Call| Ok((end(call.source)?, end(call.target)?));
         let ends: Vec<(u32, u32)> = timer.calls.iter().map(ends).collect::<Result<_, Problem>>()?;
-        let cycles = components(self.profile.functions.len(), &ends);
+        let cycles = components(self.import.profile.functions.len(), &ends);
         let larger = cycles.iter().filter(|members| members.len() > 1).flatten().copied();
         let alone = ends.iter().filter(|(source, target)| source == target).map(|&(source, _)| source);
         let nested: HashSet<u32> = larger.chain(alone).collect();
         if !nested.is_empty() {
-            self.notes.push(format!(
+            self.import.note(format!(
                 "{} tasks call themselves or each other: CBS counts what they cost their callers several times, so it is \
                  estimated from calls",
                 nested.len()
@@ -134,21 +132,23 @@ impl Graph {
             exact.iter().map(|&(metric, of)| (metric, ns(of(&times, &timer.total)))).collect()
         });
         let (call_site, calls) = (None, call.count);
-        self.profile.add_arc(Arc { caller, callee, call_site, calls, total_costs });
+        self.import.profile.add_arc(Arc { caller, callee, call_site, calls, total_costs });
         Ok(())
     }
 
     fn add_run(&mut self, timer: &Timer) {
-        let run = &mut self.profile.runs[0];
+        let run = &mut self.import.profile.runs[0];
         run.duration_ns = ns(timer.total.wall);
         run.cpu_ns = Some(ns(timer.total.cpu));
         // The run itself, which nobody calls.
         if let Some(&(callee, _)) = self.tasks.get(&0) {
             let (caller, call_site, calls) = (Profile::ROOT, None, 1);
-            self.profile.add_arc(Arc { caller, callee, call_site, calls, total_costs: Vec::new() });
+            self.import.profile.add_arc(Arc { caller, callee, call_site, calls, total_costs: Vec::new() });
         }
     }
 }
+
+const LARGE_SUM: Problem = Problem::Expected("a sum of costs below 2^64 ns");
 
 /// Milliseconds as nanoseconds; nothing for what is no time, as shares of nothing are.
 fn ns(ms: f64) -> u64 {

@@ -4,11 +4,11 @@ use treering_profile::{Benchmark, Metric, Point, Profile, Unit};
 
 use super::document::{self, Document};
 use super::graph::Graph;
-use super::{Problem, ReadError};
-use crate::ReadReport;
 use crate::budget::Budget;
+use crate::import::Import;
 use crate::json::nanoseconds;
-use crate::label::{NOT_UTF8, text_of, without_mark};
+use crate::label::{text_of, without_mark};
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads XML that CBS or Treering saved of a benchmark.
 ///
@@ -25,32 +25,29 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
     let bytes = without_mark(bytes);
     let mut document = document::parse(&text_of(bytes), &mut budget)?;
-    let error = |problem| ReadError::new(bytes.len(), problem);
-    let timer = document.timer.take().ok_or(error(Problem::NoTimer))?;
-    let mut graph = Graph::new(&timer)?;
-    graph.add(&timer).map_err(error)?;
-    let Graph { mut profile, mut notes, is_ours, .. } = graph;
-    add_points(&mut profile, &document, is_ours, &mut notes);
-    add_metadata(&mut profile, document);
-    if std::str::from_utf8(bytes).is_err() {
-        notes.push(NOT_UTF8.to_owned());
-    }
-    profile.metadata.unfinished = !timer.stopped;
-    profile.validate().map_err(|invalid| error(Problem::Invalid(invalid)))?;
-    Ok((profile, ReadReport { notes, ..ReadReport::default() }))
+    let no_timer = Problem::Empty("call graph: it was saved without CO_CALLGRAPH");
+    let timer = document.timer.take().ok_or(no_timer)?;
+    let mut graph = Graph::new(&timer, budget)?;
+    graph.add(&timer)?;
+    let Graph { mut import, is_ours, .. } = graph;
+    add_points(&mut import, &document, is_ours);
+    add_metadata(&mut import.profile, document);
+    import.text(bytes);
+    import.profile.metadata.unfinished = !timer.stopped;
+    import.finish("CBS")
 }
 
 /// A page of memory, in which CBS counts what is resident.
 const PAGE: u64 = 4096;
 
-fn add_points(profile: &mut Profile, document: &Document, is_ours: bool, notes: &mut Vec<String>) {
+fn add_points(import: &mut Import, document: &Document, is_ours: bool) {
     if document.plots.is_empty() {
         return;
     }
     if !is_ours {
-        notes.push(format!("resident memory is in pages, which are taken to have {PAGE} bytes"));
+        import.note(format!("resident memory is in pages, which are taken to have {PAGE} bytes"));
     }
-    let page = if is_ours { 1 } else { PAGE };
+    let (page, profile) = (if is_ours { 1 } else { PAGE }, &mut import.profile);
     let levels = ["virtual memory", "resident memory"];
     let [whole, resident] = levels.map(|name| profile.add_metric(Metric::level(name, Unit::Bytes)));
     let thread = treering_profile::ThreadId::new(0);
@@ -77,7 +74,6 @@ fn add_metadata(profile: &mut Profile, document: Document) {
     let mut benchmark =
         Benchmark { parameters: document.parameters, results: document.results, ..Benchmark::default() };
     let metadata = &mut profile.metadata;
-    metadata.set_foreign("CBS");
     for (name, text) in document.summary {
         match name.as_str() {
             "name" => benchmark.name = text,

@@ -5,17 +5,17 @@ use std::rc::Rc;
 
 use serde_json::Value;
 use treering_profile::{
-    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metric, MetricId, Module, ModuleId, ModuleKind,
-    NodeId, Process, ProcessId, Profile, RecursionRule, Run, RunId, StringId, ThreadId, Unit,
+    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metric, MetricId, ModuleId, ModuleKind, NodeId,
+    Process, ProcessId, Profile, ThreadId, Unit,
 };
 
-use crate::ReadReport;
 use crate::budget::Budget;
 use crate::firefox::location::{Columns, Location};
+use crate::firefox::raw;
 use crate::firefox::table::{File, Library, Samples, Tables, Thread};
-use crate::firefox::{ReadError, raw};
+use crate::import::Import;
 use crate::json::{self, nanoseconds};
-use crate::label::module_kind;
+use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a processed profile, or one as Firefox itself writes it.
 ///
@@ -35,9 +35,8 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
         Ok(file) => file,
         Err(error) => {
             // Tables of Firefox itself are rows, with a schema of their columns.
-            let raw =
-                json::parse::<Value>(bytes).ok().filter(raw::is_raw).ok_or(ReadError::Json(error.into()))?;
-            serde_json::from_value(raw::processed(&raw)).map_err(|error| ReadError::Json(error.into()))?
+            let raw = json::parse::<Value>(bytes).ok().filter(raw::is_raw).ok_or(error)?;
+            serde_json::from_value(raw::processed(&raw))?
         }
     };
     let mut reader = Reader::new(&file, budget);
@@ -66,10 +65,7 @@ struct Place {
 
 struct Reader<'a> {
     file: &'a File,
-    profile: Profile,
-    report: ReadReport,
-    budget: Budget,
-    run: RunId,
+    import: Import,
     processes: HashMap<(u32, String), ProcessId>,
     metrics: HashMap<&'static str, MetricId>,
     /// The frames that all threads share.
@@ -81,14 +77,9 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(file: &'a File, budget: Budget) -> Self {
-        let mut profile = Profile::new(RecursionRule::Full);
-        let run = profile.add_run(Run::default());
         Self {
             file,
-            profile,
-            report: ReadReport::default(),
-            budget,
-            run,
+            import: Import::new(budget),
             processes: HashMap::new(),
             metrics: HashMap::new(),
             shared: None,
@@ -122,10 +113,10 @@ impl<'a> Reader<'a> {
         };
         let pid = number(&thread.pid).unwrap_or(0);
         let name = thread.process_name.clone().unwrap_or_default();
-        let run = self.run;
-        let add = || self.profile.add_process(Process { run, pid, name: name.clone() });
+        let run = self.import.run;
+        let add = || self.import.profile.add_process(Process { run, pid, name: name.clone() });
         let process = *self.processes.entry((pid, name.clone())).or_insert_with(add);
-        self.profile.add_thread(
+        self.import.profile.add_thread(
             process,
             number(&thread.tid).unwrap_or(0),
             thread.name.clone().unwrap_or_default(),
@@ -151,8 +142,8 @@ impl<'a> Reader<'a> {
                 }
             };
             let number = frames.line.get(at).copied().flatten().and_then(line_number);
-            let file = self.profile.functions[function].file;
-            let line = number.map(|line| self.profile.lines.intern(Line { file, line }));
+            let file = self.import.profile.functions[function].file;
+            let line = number.map(|line| self.import.profile.lines.intern(Line { file, line }));
             places.push(Place { function, line });
         }
         Ok(places)
@@ -192,7 +183,7 @@ impl<'a> Reader<'a> {
             .strip_prefix("0x")
             .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
         self.addresses += usize::from(is_address);
-        let kind = match module.map(|module| self.profile.modules[module].kind) {
+        let kind = match module.map(|module| self.import.profile.modules[module].kind) {
             _ if is_address => FunctionKind::Unresolved,
             _ if is_script => FunctionKind::Interpreted,
             _ if inlined => FunctionKind::Inlined,
@@ -202,17 +193,14 @@ impl<'a> Reader<'a> {
         };
         let line = functions.line.get(row).copied().flatten().and_then(line_number);
         let line = line.or(in_name.map(|at| at.line)).unwrap_or(0);
-        let strings = &mut self.profile.strings;
-        let file = if file.is_empty() { StringId::new(0) } else { strings.intern(file) };
-        let function = Function { module, file, line, kind, ..Function::named(strings.intern(name)) };
-        Ok(self.profile.functions.intern(function))
+        let (file, name) = (self.import.string(file), self.import.profile.strings.intern(name));
+        let function = Function { module, file, line, kind, ..Function::named(name) };
+        Ok(self.import.profile.functions.intern(function))
     }
 
     fn module(&mut self, library: &Library) -> ModuleId {
         let path = if library.path.is_empty() { &library.name } else { &library.path };
-        let kind = module_kind(path);
-        let path = self.profile.strings.intern(path);
-        self.profile.modules.intern(Module { path, build_id: Box::default(), kind })
+        self.import.module(path)
     }
 
     /// The node and line of every stack. Callers come before what they call.
@@ -223,7 +211,7 @@ impl<'a> Reader<'a> {
         places: &[Place],
     ) -> Result<Vec<(NodeId, Option<LineId>)>, ReadError> {
         let stacks = view.table("stackTable", |tables| tables.stacks.as_ref())?;
-        let root = self.profile.threads[thread.index()].root;
+        let root = self.import.profile.threads[thread.index()].root;
         // Those of other threads are not added to this one's tree.
         let wanted = self.wanted(view)?;
         let mut nodes: Vec<(NodeId, Option<LineId>)> = Vec::with_capacity(stacks.frame.len());
@@ -237,10 +225,8 @@ impl<'a> Reader<'a> {
                 nodes.push((root, None));
                 continue;
             }
-            let before = self.profile.tree.len();
-            let (node, _) = self.profile.step(above, &Frame { function: place.function, call_site });
-            let added = self.profile.tree.len() - before;
-            self.budget.numbers(added, NODE_COLUMNS).map_err(|_| ReadError::TooLarge)?;
+            let (node, _) = self.import.profile.step(above, &Frame { function: place.function, call_site });
+            self.import.charge_nodes()?;
             nodes.push((node, place.line));
         }
         Ok(nodes)
@@ -255,7 +241,7 @@ impl<'a> Reader<'a> {
             wanted[view.row("stackTable", stack, stacks.frame.len())?] = true;
         }
         // Where all threads share the stacks, a thread of few samples must not cost all of them each time.
-        self.budget.bytes(stacks.frame.len() as u64).map_err(|_| ReadError::TooLarge)?;
+        self.import.budget.bytes(stacks.frame.len() as u64)?;
         for at in (0..wanted.len()).rev() {
             if wanted[at]
                 && let Some(caller) = view.caller(at)?
@@ -273,7 +259,7 @@ impl<'a> Reader<'a> {
         samples: &Samples,
         nodes: &[(NodeId, Option<LineId>)],
     ) -> Result<(), ReadError> {
-        let root = self.profile.threads[thread.index()].root;
+        let root = self.import.profile.threads[thread.index()].root;
         let columns = self.columns(samples);
         let cpu = self.cpu(samples);
         for (at, stack) in samples.stack.iter().enumerate() {
@@ -288,22 +274,25 @@ impl<'a> Reader<'a> {
             self.mismatched |= weight.is_none();
             for &(metric, factor) in &columns {
                 let cost = nanoseconds(weight.unwrap_or(0.0), factor);
-                let cost = cost.ok_or(ReadError::BadWeight { thread: view.thread, sample: at })?;
+                let cost = cost.ok_or_else(|| {
+                    let sample = format_args!("sample {at} of thread {}", view.thread).to_string();
+                    ReadError::at(sample, "its weight is below 0 or too large")
+                })?;
                 self.charge(node, line, metric, cost);
             }
             if let Some((metric, factor, deltas)) = cpu {
                 let delta = deltas.get(at).copied().flatten().unwrap_or(0.0).max(0.0);
                 self.charge(node, line, metric, nanoseconds(delta, factor).unwrap_or(0));
             }
-            self.profile.metadata.losses.samples += 1;
+            self.import.profile.metadata.losses.samples += 1;
         }
         Ok(())
     }
 
     fn charge(&mut self, node: NodeId, line: Option<LineId>, metric: MetricId, cost: u64) {
-        self.profile.tree.add_self_cost(metric, node, cost);
+        self.import.profile.tree.add_self_cost(metric, node, cost);
         if let Some(line) = line.filter(|_| cost > 0) {
-            self.profile.line_costs.push(treering_profile::LineCost { node, line, metric, cost });
+            self.import.profile.line_costs.push(treering_profile::LineCost { node, line, metric, cost });
         }
     }
 
@@ -330,7 +319,7 @@ impl<'a> Reader<'a> {
     }
 
     fn metric(&mut self, key: &'static str, metric: Metric) -> MetricId {
-        let add = || self.profile.add_metric(metric);
+        let add = || self.import.profile.add_metric(metric);
         *self.metrics.entry(key).or_insert_with(add)
     }
 
@@ -347,31 +336,28 @@ impl<'a> Reader<'a> {
         Some((metric, factor, deltas))
     }
 
-    fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
-        if self.profile.threads.is_empty() {
-            return Err(ReadError::Empty);
+    fn finish(self) -> Result<(Profile, ReadReport), ReadError> {
+        let mut import = self.import;
+        if import.profile.threads.is_empty() {
+            return Err(Problem::Empty("samples").into());
         }
-        let notes = &mut self.report.notes;
-        if self.addresses > 0 {
-            notes.push(format!(
-                "functions have addresses for names, as samply writes them: {}; the profiler saves a file with names",
-                self.addresses
-            ));
-        }
-        if self.mismatched {
-            notes.push("samples have no weight; they cost nothing".to_owned());
-        }
+        let addresses = self.addresses;
+        import.note_if(
+            addresses > 0,
+            &format!(
+                "functions have addresses for names, as samply writes them: {addresses}; the profiler saves a file with \
+                 names"
+            ),
+        );
+        import.note_if(self.mismatched, "samples have no weight; they cost nothing");
         let meta = &self.file.meta;
         let product =
             meta.product.as_deref().filter(|product| !product.is_empty() && meta.treering.is_none());
         let product = product.map_or(String::new(), |product| format!(", of {product}"));
-        self.profile.metadata.set_foreign(format!("Firefox Profiler{product}"));
         if let Some(version) = meta.version {
-            self.profile.metadata.version = format!("format {version}");
+            import.profile.metadata.version = format!("format {version}");
         }
-        self.profile.compact_line_costs();
-        self.profile.validate().map_err(ReadError::Invalid)?;
-        Ok((self.profile, self.report))
+        import.finish(format!("Firefox Profiler{product}"))
     }
 }
 
@@ -382,12 +368,20 @@ impl<'a> View<'a> {
         of: impl Fn(&'a Tables) -> Option<&'a T>,
     ) -> Result<&'a T, ReadError> {
         let found = of(self.own).or_else(|| of(self.shared));
-        found.ok_or(ReadError::MissingTable { thread: self.thread, table: name })
+        found.ok_or_else(|| self.missing(format!("it has samples and no {name}")))
     }
 
     fn row(&self, table: &'static str, row: i64, length: usize) -> Result<usize, ReadError> {
         let found = usize::try_from(row).ok().filter(|&row| row < length);
-        found.ok_or(ReadError::MissingRow { thread: self.thread, table, row })
+        found.ok_or_else(|| {
+            self.missing(format!(
+                "row {row} of the {table} is missing or not before the row that refers to it"
+            ))
+        })
+    }
+
+    fn missing(&self, text: String) -> ReadError {
+        ReadError::at(format_args!("thread {}", self.thread), Problem::missing(text))
     }
 
     fn text(&self, at: i64) -> Result<&'a str, ReadError> {
@@ -415,6 +409,3 @@ fn line_number(line: f64) -> Option<u32> {
 
 /// From this version on, functions have their files and lines in columns; before, in their names.
 const PLACES_APART: f64 = 4.0;
-
-/// What finds a node: parent, function, call site, calls, costs and the table of children.
-const NODE_COLUMNS: usize = 10;

@@ -4,7 +4,8 @@
 //! have the order of bytes and the widths of the machine.
 
 use super::read::Reader;
-use super::{ArcCount, Gmon, Histogram, Layout, Problem};
+use super::{ArcCount, Gmon, Histogram, Layout};
+use crate::Problem;
 
 /// The version that 4.4BSD gave the header, by which it is told from others.
 const VERSION: u64 = 0x0005_1879;
@@ -41,7 +42,10 @@ pub(super) fn read(reader: &mut Reader<'_>, gmon: &mut Gmon) -> Result<(), Probl
     if let [bits, 0, 0] = spare
         && matches!((bits as i32).unsigned_abs(), 8 | 32 | 64)
     {
-        return Err(Problem::WideBins((bits as i32).unsigned_abs()));
+        let bits = (bits as i32).unsigned_abs();
+        let text =
+            format!("bins of {bits} bits, as kernels write them, are not read; only bins of 16 bits are");
+        return Err(Problem::unsupported(text));
     }
     let bins = reader.bins(low, high, bins, rate)?;
     if !bins.is_empty() {

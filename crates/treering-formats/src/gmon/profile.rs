@@ -8,9 +8,9 @@ use treering_profile::{
     RecursionRule, StatedAddress, Unit, pluralize,
 };
 
-use super::{Gmon, Histogram, Problem, ReadError, UNIT, read};
-use crate::ReadReport;
+use super::{Gmon, Histogram, UNIT, read};
 use crate::budget::Budget;
+use crate::{Problem, ReadError, ReadReport};
 
 /// What must be known of the program that wrote a `gmon.out`.
 #[derive(Clone, Debug, Default)]
@@ -44,9 +44,8 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
                 .to_owned(),
         );
     }
-    let failed = |problem| ReadError { offset: bytes.len() as u64, problem };
-    budget.numbers(gmon.addresses().count(), 16).map_err(|_| failed(Problem::TooLarge))?;
-    let profile = gmon.profile(&Program { functions, ..Program::default() }).map_err(failed)?;
+    budget.numbers(gmon.addresses().count(), 16)?;
+    let profile = gmon.profile(&Program { functions, ..Program::default() })?;
     Ok((profile, report))
 }
 
@@ -69,7 +68,7 @@ impl Gmon {
         builder.note_divided();
         builder.arcs(self);
         builder.blocks(self);
-        builder.profile.validate().map_err(Problem::Invalid)?;
+        builder.profile.validate()?;
         Ok(builder.profile)
     }
 }

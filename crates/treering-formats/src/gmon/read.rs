@@ -1,12 +1,11 @@
 //! Reads `gmon.out` files.
 
 use super::{
-    ARC, ArcCount, BLOCKS, BlockCount, Gmon, HEADER, HISTOGRAM, Histogram, Layout, MAGIC, Problem, ReadError,
-    VERSION, bsd,
+    ARC, ArcCount, BLOCKS, BlockCount, Gmon, HEADER, HISTOGRAM, Histogram, Layout, MAGIC, VERSION, bsd,
 };
-use crate::ReadReport;
 use crate::budget::Budget;
 use crate::gzip::unzip;
+use crate::{Position, Problem, ReadError, ReadReport};
 
 /// Reads a `gmon.out`, or a sum of several as `gprof -s` writes it.
 ///
@@ -17,12 +16,18 @@ use crate::gzip::unzip;
 /// The first record that cannot be used, with its position. If neither width fits, the error of the one that fits
 /// longer.
 pub fn read(bytes: &[u8]) -> Result<(Gmon, ReadReport), ReadError> {
-    match read_of_width(bytes, true) {
-        Ok(read) => Ok(read),
-        Err(error) if matches!(error.problem, Problem::Width { .. }) => read_of_width(bytes, false),
-        Err(of_wide) => read_of_width(bytes, false)
-            .map_err(|of_narrow| if of_narrow.offset > of_wide.offset { of_narrow } else { of_wide }),
+    let bytes = &*unzip(bytes)?;
+    if let Some(layout) = bsd::layout(bytes) {
+        return read_of_bsd(bytes, layout);
     }
+    let offset = |error: &ReadError| match error.position {
+        Position::Byte(offset) => offset,
+        _ => 0,
+    };
+    read_of_c_library(bytes, true).or_else(|of_wide| {
+        let narrow = read_of_c_library(bytes, false);
+        narrow.map_err(|of_narrow| if offset(&of_narrow) > offset(&of_wide) { of_narrow } else { of_wide })
+    })
 }
 
 /// Reads a `gmon.out` of a program whose addresses are known to have 64 bits, or else 32.
@@ -30,45 +35,47 @@ pub fn read(bytes: &[u8]) -> Result<(Gmon, ReadReport), ReadError> {
 /// # Errors
 /// Where the first record is that cannot be used.
 pub fn read_of_width(bytes: &[u8], wide: bool) -> Result<(Gmon, ReadReport), ReadError> {
-    let unzipped = |error| ReadError { offset: 0, problem: Problem::Gzip(error) };
-    let bytes = &*unzip(bytes).map_err(unzipped)?;
-    let of_bsd = bsd::layout(bytes);
-    let layout = match of_bsd {
+    let bytes = &*unzip(bytes)?;
+    match bsd::layout(bytes) {
         Some(layout) if layout.wide != wide => {
-            return Err(ReadError { offset: 0, problem: Problem::Width { wide: layout.wide } });
+            let (own, other) = if layout.wide { (64, 32) } else { (32, 64) };
+            let text =
+                format!("it has addresses of {own} bits, and its program has addresses of {other} bits");
+            Err(Problem::unsupported(text).into())
         }
-        Some(layout) => layout,
-        None => Layout { wide, big_endian: big_endian(bytes)? },
-    };
-    let mut reader = Reader::new(bytes, if of_bsd.is_some() { 0 } else { HEADER }, layout);
-    let mut gmon = Gmon::new(layout);
-    if of_bsd.is_some() {
-        bsd::read(&mut reader, &mut gmon).map_err(|problem| ReadError { offset: 0, problem })?;
+        Some(layout) => read_of_bsd(bytes, layout),
+        None => read_of_c_library(bytes, wide),
     }
-    while reader.at < bytes.len() {
-        let offset = reader.at as u64;
-        let read = if of_bsd.is_some() { reader.bsd_arc(&mut gmon) } else { reader.record(&mut gmon) };
-        read.map_err(|problem| ReadError { offset, problem })?;
-    }
-    let report = ReadReport { notes: notes(&gmon), ..ReadReport::default() };
-    Ok((gmon, report))
+}
+
+fn read_of_bsd(bytes: &[u8], layout: Layout) -> Result<(Gmon, ReadReport), ReadError> {
+    let (mut reader, mut gmon) = (Reader::new(bytes, 0, layout), Gmon::new(layout));
+    bsd::read(&mut reader, &mut gmon).map_err(|problem| ReadError::at_byte(0, problem))?;
+    reader.all(gmon, Reader::bsd_arc)
+}
+
+fn read_of_c_library(bytes: &[u8], wide: bool) -> Result<(Gmon, ReadReport), ReadError> {
+    let layout = Layout { wide, big_endian: big_endian(bytes)? };
+    Reader::new(bytes, HEADER, layout).all(Gmon::new(layout), Reader::record)
 }
 
 /// The order of bytes, by the version, which is a small number.
 fn big_endian(bytes: &[u8]) -> Result<bool, ReadError> {
-    let error = |problem| ReadError { offset: 0, problem };
     if !bytes.starts_with(MAGIC) {
-        return Err(error(Problem::NotGmon));
+        return Err(Problem::OtherFormat("a gmon.out file").into());
     }
     let Some(header) = bytes.get(..HEADER) else {
         let (needed, left) = (HEADER as u64, bytes.len() as u64);
-        return Err(error(Problem::CutShort { record: "the header", needed, left }));
+        return Err(ReadError::at_byte(0, Problem::PartCutShort { part: "the header", needed, left }));
     };
     let version = [header[4], header[5], header[6], header[7]];
     match (u32::from_le_bytes(version), u32::from_be_bytes(version)) {
         (VERSION, _) => Ok(false),
         (_, VERSION) => Ok(true),
-        (little, big) => Err(error(Problem::Version(little.min(big)))),
+        (little, big) => {
+            let text = format!("version {} of gmon.out is not known; version 1 is read", little.min(big));
+            Err(Problem::unsupported(text).into())
+        }
     }
 }
 
@@ -100,6 +107,20 @@ impl<'a> Reader<'a> {
         Self { bytes, at, layout, budget: Budget::new(bytes.len()) }
     }
 
+    /// Reads all records up to the end.
+    fn all(
+        mut self,
+        mut gmon: Gmon,
+        read: fn(&mut Self, &mut Gmon) -> Result<(), Problem>,
+    ) -> Result<(Gmon, ReadReport), ReadError> {
+        while self.at < self.bytes.len() {
+            let offset = self.at;
+            read(&mut self, &mut gmon).map_err(|problem| ReadError::at_byte(offset, problem))?;
+        }
+        let report = ReadReport { notes: notes(&gmon), ..ReadReport::default() };
+        Ok((gmon, report))
+    }
+
     fn record(&mut self, gmon: &mut Gmon) -> Result<(), Problem> {
         let tag = self.bytes[self.at];
         self.at += 1;
@@ -115,7 +136,7 @@ impl<'a> Reader<'a> {
                 self.add_arc(gmon, ArcCount { from, callee, calls })
             }
             BLOCKS => self.blocks(gmon),
-            other => Err(Problem::UnknownRecord(other)),
+            other => Err(format!("the record is of the kind {other}, which is not known").into()),
         }
     }
 
@@ -125,7 +146,7 @@ impl<'a> Reader<'a> {
     }
 
     fn add_arc(&mut self, gmon: &mut Gmon, arc: ArcCount) -> Result<(), Problem> {
-        self.budget.bytes(size_of::<ArcCount>() as u64).map_err(|_| Problem::TooLarge)?;
+        self.budget.bytes(size_of::<ArcCount>() as u64)?;
         gmon.arcs.push(arc);
         Ok(())
     }
@@ -146,13 +167,13 @@ impl<'a> Reader<'a> {
     /// Reads `count` bins of the addresses from `low` to `high`.
     pub(super) fn bins(&mut self, low: u64, high: u64, count: u64, rate: u32) -> Result<Vec<u64>, Problem> {
         if high < low || (high == low && count > 0) {
-            return Err(Problem::BadRange { low, high });
+            return Err(format!("the histogram from {low:#x} to {high:#x} covers no code").into());
         }
         if rate == 0 && count > 0 {
-            return Err(Problem::NoRate);
+            return Err("the histogram has 0 samples a second".into());
         }
         self.need(HISTOGRAM_RECORD, count * 2)?;
-        self.budget.bytes(count * 8).map_err(|_| Problem::TooLarge)?;
+        self.budget.bytes(count * 8)?;
         Ok((0..count).map(|_| self.number(2)).collect())
     }
 
@@ -161,7 +182,7 @@ impl<'a> Reader<'a> {
         self.need(RECORD, 4)?;
         let count = self.number(4);
         self.need(RECORD, count * 2 * self.layout.address() as u64)?;
-        self.budget.bytes(count * size_of::<BlockCount>() as u64).map_err(|_| Problem::TooLarge)?;
+        self.budget.bytes(count * size_of::<BlockCount>() as u64)?;
         for _ in 0..count {
             let (address, executions) = (self.address(), self.address());
             gmon.blocks.push(BlockCount { address, executions });
@@ -170,9 +191,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Checks that `needed` bytes are left.
-    pub(super) fn need(&self, record: &'static str, needed: u64) -> Result<(), Problem> {
+    pub(super) fn need(&self, part: &'static str, needed: u64) -> Result<(), Problem> {
         let left = (self.bytes.len() - self.at) as u64;
-        if needed <= left { Ok(()) } else { Err(Problem::CutShort { record, needed, left }) }
+        if needed <= left { Ok(()) } else { Err(Problem::PartCutShort { part, needed, left }) }
     }
 
     pub(super) fn address(&mut self) -> u64 {

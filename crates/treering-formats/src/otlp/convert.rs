@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use super::message::{
     AnyValue, Attribute, Dictionary, KeyValue, Location, Mapping, Profile, ProfilesData, Sample, ValueType,
 };
-use super::{BUILD_ID, OWNERS, ReadError};
+use super::{BUILD_ID, OWNERS};
 use crate::budget::Budget;
 use crate::label::text_of;
 use crate::pprof::message as pprof;
-use crate::unit;
+use crate::{Problem, ReadError, unit};
 
 /// Puts messages together.
 pub(super) struct Converter<'a> {
@@ -43,7 +43,7 @@ impl Dictionary {
         match get(&self.string_table, index) {
             Some(text) => Ok(text),
             None if index == 0 => Ok(b""),
-            None => Err(missing("a text", index, user.to_owned())),
+            None => Err(missing("text", index, user)),
         }
     }
 }
@@ -52,8 +52,9 @@ fn get<T>(table: &[T], index: i32) -> Option<&T> {
     usize::try_from(index).ok().and_then(|at| table.get(at))
 }
 
-fn missing(what: &'static str, index: i32, user: String) -> ReadError {
-    ReadError::Missing { what, index: index.into(), user }
+/// The error of an element that refers to one which is not there.
+pub(super) fn missing(element: &str, index: i32, user: &str) -> ReadError {
+    ReadError::at(user, Problem::missing(format!("{element} {index} is missing")))
 }
 
 impl<'a> Converter<'a> {
@@ -164,8 +165,7 @@ impl<'a> Converter<'a> {
         let filename = self.string(tables.dictionary.text(mapping.filename_strindex, &user)?);
         let mut build_id = 0;
         for &index in &mapping.attribute_indices {
-            let label =
-                get(&tables.attributes, index).ok_or_else(|| missing("attribute", index, user.clone()))?;
+            let label = get(&tables.attributes, index).ok_or_else(|| missing("attribute", index, &user))?;
             let is_id = |label: &&pprof::Label| self.strings.get(BUILD_ID.as_bytes()) == Some(&label.key);
             build_id = label.as_ref().filter(is_id).map_or(build_id, |label| label.str);
         }
@@ -204,7 +204,7 @@ impl<'a> Converter<'a> {
         let mut mapping_id = match get(&tables.mappings, location.mapping_index) {
             Some(&id) => id,
             None if location.mapping_index == 0 => 0,
-            None => return Err(missing("mapping", location.mapping_index, user)),
+            None => return Err(missing("mapping", location.mapping_index, &user)),
         };
         if mapping_id == 0 && self.is_kernel(tables, location) {
             mapping_id = self.kernel();
@@ -214,7 +214,7 @@ impl<'a> Converter<'a> {
             let function_id = match get(&tables.functions, of.function_index) {
                 Some(&id) => id,
                 None if of.function_index == 0 => 0,
-                None => return Err(missing("function", of.function_index, user)),
+                None => return Err(missing("function", of.function_index, &user)),
             };
             line.push(pprof::Line { function_id, line: of.line });
         }
@@ -318,16 +318,16 @@ impl<'a> Converter<'a> {
         let stack = match get(&tables.dictionary.stack_table, sample.stack_index) {
             Some(stack) => stack.location_indices.as_slice(),
             None if sample.stack_index == 0 => &[],
-            None => return Err(missing("stack", sample.stack_index, user())),
+            None => return Err(missing("stack", sample.stack_index, &user())),
         };
         let (locations, labels) = (stack.len(), outer.len() + sample.attribute_indices.len());
-        self.budget.numbers(1, 16 + locations + 3 * labels).map_err(|_| ReadError::TooLarge)?;
+        self.budget.numbers(1, 16 + locations + 3 * labels)?;
         let mut location_id = Vec::with_capacity(locations);
         for &index in stack {
             match get(&tables.locations, index) {
                 Some(0) => {}
                 Some(&id) => location_id.push(id),
-                None => return Err(missing("location", index, user())),
+                None => return Err(missing("location", index, &user())),
             }
         }
         let cost = match sample.values.is_empty() {
@@ -349,14 +349,15 @@ impl<'a> Converter<'a> {
     /// The message, and what there is to note.
     pub(super) fn finish(mut self) -> Result<(pprof::Profile, Vec<String>), ReadError> {
         if !self.has_dictionary {
-            return Err(ReadError::NoDictionary);
+            let text = "OTLP without a dictionary of profiles, by the schema of 2024 or of another signal, is not read";
+            return Err(Problem::unsupported(text).into());
         }
         if self.message.sample.is_empty() {
-            return Err(ReadError::NoSamples);
+            return Err(Problem::Empty("samples").into());
         }
         let types = self.message.sample_type.len();
         let short = self.message.sample.iter().map(|sample| types - sample.value.len()).sum();
-        self.budget.numbers(short, 1).map_err(|_| ReadError::TooLarge)?;
+        self.budget.numbers(short, 1)?;
         self.message.sample.iter_mut().for_each(|sample| sample.value.resize(types, 0));
         if self.message.default_sample_type == 0 {
             self.message.default_sample_type = self.message.sample_type[0].r#type;
@@ -375,8 +376,7 @@ impl<'a> Converter<'a> {
 fn labels_of(tables: &Tables<'_>, indices: &[i32], user: &str) -> Result<Labels, ReadError> {
     let mut labels = Vec::new();
     for &index in indices {
-        let label =
-            get(&tables.attributes, index).ok_or_else(|| missing("attribute", index, user.to_owned()))?;
+        let label = get(&tables.attributes, index).ok_or_else(|| missing("attribute", index, user))?;
         labels.extend(label.clone());
     }
     Ok(labels)

@@ -3,14 +3,13 @@
 use prost::Message as _;
 use treering_profile::Profile;
 
-use super::convert::Converter;
+use super::convert::{Converter, missing};
 use super::message::{self, ProfilesData};
-use super::{OWNERS, ReadError, version_1_7, version_1_8};
+use super::{OWNERS, version_1_7, version_1_8};
 use crate::budget::Budget;
 use crate::gzip::unzip;
-use crate::json::JsonError;
 use crate::label::without_mark;
-use crate::{ReadReport, pprof};
+use crate::{ReadError, ReadReport, pprof};
 
 /// Reads profiles of OpenTelemetry, protobuf or JSON, compressed or not.
 ///
@@ -47,24 +46,22 @@ fn read_chosen(
     labels: &[(String, String)],
     mut budget: Budget,
 ) -> Result<(Profile, ReadReport), ReadError> {
-    let unzipped = unzip(bytes).map_err(ReadError::Gzip)?;
+    let unzipped = unzip(bytes)?;
     // A byte may be an empty message of the largest sort.
     let most = unzipped.len().saturating_mul(MOST_PER_BYTE);
-    budget.bytes(most as u64).map_err(|_| ReadError::TooLarge)?;
+    budget.bytes(most as u64)?;
     let text = without_mark(&unzipped).trim_ascii_start();
     let mut converter = Converter::new(&mut budget);
     if text.starts_with(b"{") {
         // Collectors write one message on each line.
         for data in serde_json::Deserializer::from_slice(text).into_iter() {
-            converter.add(data.map_err(JsonError::from)?)?;
+            converter.add(data?)?;
         }
     } else {
         converter.add(decoded(&unzipped)?)?;
     }
     let (message, notes) = converter.finish()?;
-    let (mut profile, mut report) =
-        pprof::read_message(&message, labels, budget).map_err(ReadError::Profile)?;
-    profile.metadata.set_foreign("OpenTelemetry");
+    let (profile, mut report) = pprof::read_message(&message, labels, budget, "OpenTelemetry")?;
     report.notes.extend(notes);
     Ok((profile, report))
 }
@@ -82,7 +79,7 @@ fn decoded(bytes: &[u8]) -> Result<ProfilesData, ReadError> {
         && has_values(data)
         && !has_temporality(data)
     {
-        return current.map_err(|error| ReadError::Protobuf(error.to_string()));
+        return current.map_err(undecodable);
     }
     if let Ok(data) = version_1_8::ProfilesData::decode(bytes).map(version_1_8::ProfilesData::into_current)
         && has_values(&data)
@@ -90,13 +87,16 @@ fn decoded(bytes: &[u8]) -> Result<ProfilesData, ReadError> {
         return Ok(data);
     }
     if let Ok(data) = version_1_7::ProfilesData::decode(bytes) {
-        let none = ReadError::Missing { what: "location", index: -1, user: "a sample".to_owned() };
-        let data = data.into_current().ok_or(none)?;
+        let data = data.into_current().ok_or_else(|| missing("location", -1, "a sample"))?;
         if has_values(&data) {
             return Ok(data);
         }
     }
-    current.map_err(|error| ReadError::Protobuf(error.to_string()))
+    current.map_err(undecodable)
+}
+
+fn undecodable(error: prost::DecodeError) -> ReadError {
+    format!("it is no OTLP profile, or damaged or cut short: {error}").into()
 }
 
 fn profiles(data: &ProfilesData) -> impl Iterator<Item = &message::Profile> {

@@ -5,20 +5,19 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use prost::Message as _;
 use treering_profile::{
-    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metadata, Metric, MetricId, Module, ModuleId,
-    ModuleKind, Process, ProcessId, Profile, RecursionRule, Run, RunId, Sampling, StatedAddress, StringId,
-    ThreadId,
+    Function, FunctionId, FunctionKind, Line, LineId, Metric, MetricId, Module, ModuleId, ModuleKind,
+    Process, ProcessId, Profile, RecursionRule, Sampling, StatedAddress, StringId, ThreadId,
 };
 
-use crate::ReadReport;
 use crate::budget::Budget;
 use crate::gzip::unzip;
-use crate::label::{NOT_UTF8, file_name, module_kind, text_of};
+use crate::import::Import;
+use crate::label::{file_name, module_kind};
 use crate::negative::Negative;
+use crate::pprof::message;
 use crate::pprof::prune::{Prune, UNUSABLE};
 use crate::pprof::write::FLAT;
-use crate::pprof::{ReadError, message};
-use crate::unit;
+use crate::{Problem, ReadError, ReadReport, unit};
 
 /// How many sample types a profile may have.
 pub(crate) const MAX_TYPES: usize = 256;
@@ -62,25 +61,26 @@ fn read_chosen(
     labels: &[(String, String)],
     mut budget: Budget,
 ) -> Result<(Profile, ReadReport), ReadError> {
-    let unzipped = unzip(bytes).map_err(ReadError::Gzip)?;
-    budget.bytes(decoded_size(&unzipped)).map_err(|_| ReadError::TooLarge)?;
+    let unzipped = unzip(bytes)?;
+    budget.bytes(decoded_size(&unzipped))?;
     let message = message::Profile::decode(&*unzipped);
-    let message = message.map_err(|error| ReadError::Protobuf(error.to_string()))?;
-    read_message(&message, labels, budget)
+    let message = message.map_err(|error| format!("not a pprof profile, or one cut short: {error}"))?;
+    read_message(&message, labels, budget, "pprof")
 }
 
-/// Reads a message.
+/// Reads a message that a tool wrote.
 pub(crate) fn read_message(
     message: &message::Profile,
     labels: &[(String, String)],
     budget: Budget,
+    collector: &str,
 ) -> Result<(Profile, ReadReport), ReadError> {
     let mut reader = Reader::new(message, budget)?;
     reader.modules()?;
     reader.functions()?;
     reader.locations()?;
     reader.samples(labels)?;
-    reader.finish()
+    reader.finish(collector)
 }
 
 /// About how much memory the decoded message takes: that of each of its parts, and 8 bytes for each
@@ -128,10 +128,8 @@ struct Owner {
 
 struct Reader<'a> {
     message: &'a message::Profile,
-    profile: Profile,
-    report: ReadReport,
-    budget: Budget,
-    /// What the values of each sample type are multiplied by.
+    import: Import,
+    /// The factors of the values of each sample type.
     factors: Vec<u64>,
     modules: HashMap<u64, (ModuleId, &'a message::Mapping)>,
     functions: HashMap<u64, &'a message::Function>,
@@ -156,15 +154,18 @@ impl<'a> Reader<'a> {
     fn new(message: &'a message::Profile, budget: Budget) -> Result<Self, ReadError> {
         let types = message.sample_type.len();
         match types {
-            0 => return Err(ReadError::NoSampleTypes),
-            MAX_TYPES.. => return Err(ReadError::TooManySampleTypes(types)),
+            0 => return Err(Problem::Empty("sample types").into()),
+            MAX_TYPES.. => {
+                let text = format!("it has {types} sample types; at most {MAX_TYPES} can be read");
+                return Err(Problem::unsupported(text).into());
+            }
             _ => {}
         }
+        let mut import = Import::new(budget);
+        let texts = message.string_table.iter().map(|text| import.text(text)).collect();
         let mut reader = Self {
             message,
-            profile: Profile::new(RecursionRule::Full),
-            report: ReadReport::default(),
-            budget,
+            import,
             factors: Vec::new(),
             modules: HashMap::new(),
             functions: HashMap::new(),
@@ -173,14 +174,11 @@ impl<'a> Reader<'a> {
             prune: None,
             base: Vec::new(),
             negative: Negative::default(),
-            texts: message.string_table.iter().map(|text| text_of(text)).collect(),
+            texts,
             dropped_labels: false,
             pruned: 0,
             nameless: 0,
         };
-        if message.string_table.iter().any(|text| std::str::from_utf8(text).is_err()) {
-            reader.report.notes.push(NOT_UTF8.to_owned());
-        }
         for sample_type in &message.sample_type {
             reader.metric(sample_type)?;
         }
@@ -197,14 +195,14 @@ impl<'a> Reader<'a> {
             Some(text) => Ok(text),
             // Index 0 is the empty string even where there is no table.
             None if index == 0 => Ok(""),
-            None => Err(ReadError::MissingString(index)),
+            None => Err(Problem::missing(format!("string {index} is missing")).into()),
         }
     }
 
     fn string(&mut self, index: i64) -> Result<StringId, ReadError> {
         self.text(index)?;
         let text = usize::try_from(index).ok().and_then(|at| self.texts.get(at)).map_or("", Cow::as_ref);
-        Ok(self.profile.strings.intern(text))
+        Ok(self.import.profile.strings.intern(text))
     }
 
     /// A second type of one name gets its unit or its number added, so that it can be asked for.
@@ -213,21 +211,19 @@ impl<'a> Reader<'a> {
         let unit_name = self.text(sample_type.unit)?.to_owned();
         let (unit, factor) = unit::from_name(&unit_name);
         if !matches!(unit_name.as_str(), "" | "count") && unit == treering_profile::Unit::Count {
-            self.report.notes.push(format!("the unit of {name}, {unit_name}, is taken as a count"));
+            self.import.note(format!("the unit of {name}, {unit_name}, is taken as a count"));
         }
         self.factors.push(factor);
         let mut unique = name.clone();
         let mut number = 1;
-        while self.profile.find_metric(&unique).is_some() {
+        while self.import.profile.find_metric(&unique).is_some() {
             unique = if number == 1 { format!("{name} ({unit_name})") } else { format!("{name} {number}") };
             number += 1;
         }
         if number > 1 {
-            self.report
-                .notes
-                .push(format!("there are several sample types {name}: the next one is `{unique}`"));
+            self.import.note(format!("there are several sample types {name}: the next one is `{unique}`"));
         }
-        self.profile.add_metric(Metric::exact(unique, unit));
+        self.import.profile.add_metric(Metric::exact(unique, unit));
         Ok(())
     }
 
@@ -235,11 +231,12 @@ impl<'a> Reader<'a> {
     fn base_metrics(&mut self) -> Result<(), ReadError> {
         for sample in &self.message.sample {
             if self.is_of_base(sample)? {
-                let metrics = self.profile.metrics.clone();
+                let metrics = self.import.profile.metrics.clone();
                 let of_base = |metric: &Metric| Metric::exact(format!("{} (base)", metric.name), metric.unit);
-                self.base = metrics.iter().map(|metric| self.profile.add_metric(of_base(metric))).collect();
+                self.base =
+                    metrics.iter().map(|metric| self.import.profile.add_metric(of_base(metric))).collect();
                 let name = &metrics[metrics.len() - 1].name;
-                self.report.notes.push(format!(
+                self.import.note(format!(
                     "it is the difference of two profiles: costs of the first are in the metrics named (base), as \
                      `{name} (base)`"
                 ));
@@ -266,9 +263,8 @@ impl<'a> Reader<'a> {
         let name = self.text(stated)?.to_owned();
         let types = &self.message.sample_type;
         let found = types.iter().position(|of| !name.is_empty() && self.text(of.r#type) == Ok(&name));
-        let metric = &self.profile.metrics[found.unwrap_or(types.len() - 1)];
-        let parameters = &mut self.profile.metadata.parameters;
-        parameters.insert(Metadata::DEFAULT_METRIC.to_owned(), metric.name.clone());
+        let metric = MetricId::from_usize(found.unwrap_or(types.len() - 1));
+        self.import.set_default_metric(metric);
         Ok(())
     }
 
@@ -280,31 +276,31 @@ impl<'a> Reader<'a> {
             Some(Err(_)) => {
                 let note =
                     format!("frames were to be dropped by `{drop}`, which {UNUSABLE}; all frames are kept");
-                self.report.notes.push(note);
+                self.import.note(note);
             }
         }
         Ok(())
     }
 
     fn run(&mut self) -> Result<(), ReadError> {
-        let mut run = Run {
-            start_unix_ns: u64::try_from(self.message.time_nanos).unwrap_or(0),
-            duration_ns: u64::try_from(self.message.duration_nanos).unwrap_or(0),
-            ..Run::default()
-        };
         let mut comments = Vec::new();
         for &comment in &self.message.comment {
             let text = self.text(comment)?.to_owned();
             match text.strip_prefix("command: ") {
-                Some(command) => run.command = command.split_whitespace().map(str::to_owned).collect(),
-                None if text == FLAT => self.profile.recursion = RecursionRule::Flat,
+                Some(command) => {
+                    let words = command.split_whitespace().map(str::to_owned);
+                    self.import.profile.runs[0].command = words.collect();
+                }
+                None if text == FLAT => self.import.profile.recursion = RecursionRule::Flat,
                 None => comments.push(text),
             }
         }
         if !comments.is_empty() {
-            self.profile.metadata.parameters.insert("comment".to_owned(), comments.join("; "));
+            self.import.profile.metadata.parameters.insert("comment".to_owned(), comments.join("; "));
         }
-        self.profile.add_run(run);
+        let run = &mut self.import.profile.runs[0];
+        run.start_unix_ns = u64::try_from(self.message.time_nanos).unwrap_or(0);
+        run.duration_ns = u64::try_from(self.message.duration_nanos).unwrap_or(0);
         Ok(())
     }
 
@@ -312,8 +308,8 @@ impl<'a> Reader<'a> {
         for mapping in &self.message.mapping {
             let path = self.string(mapping.filename)?;
             let build_id = hex(self.text(mapping.build_id)?);
-            let module = Module { path, build_id, kind: module_kind(&self.profile.strings[path]) };
-            let module = self.profile.modules.intern(module);
+            let module = Module { path, build_id, kind: module_kind(&self.import.profile.strings[path]) };
+            let module = self.import.profile.modules.intern(module);
             self.modules.insert(mapping.id, (module, mapping));
         }
         Ok(())
@@ -335,7 +331,7 @@ impl<'a> Reader<'a> {
                 0 => None,
                 id => {
                     let known = self.modules.get(&id).copied();
-                    Some(known.ok_or(ReadError::MissingMapping { location: location.id, id })?)
+                    Some(known.ok_or_else(|| missing("location", location.id, "mapping", id))?)
                 }
             };
             let frames = self.frames(location, module)?;
@@ -359,7 +355,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let function = self.functions.get(&id).copied();
-            let function = function.ok_or(ReadError::MissingFunction { location: location.id, id })?;
+            let function = function.ok_or_else(|| missing("location", location.id, "function", id))?;
             let module = module.map(|(module, _)| module);
             let function_id = self.function(function, module, at < outermost)?;
             let line = self.line(function, line.line)?;
@@ -382,7 +378,7 @@ impl<'a> Reader<'a> {
             0 => linkage_name,
             name => self.string(name)?,
         };
-        let kind_of_module = module.map(|module| self.profile.modules[module].kind);
+        let kind_of_module = module.map(|module| self.import.profile.modules[module].kind);
         let (name, kind) = match kind_of_module {
             _ if inlined => (name, FunctionKind::Inlined),
             Some(ModuleKind::Kernel) => (self.unmarked(name, "_[k]"), FunctionKind::Kernel),
@@ -402,19 +398,19 @@ impl<'a> Reader<'a> {
             address: None,
             kind,
         };
-        Ok(self.profile.functions.intern(known))
+        Ok(self.import.profile.functions.intern(known))
     }
 
     /// A name without the mark that our own files add where names would be equal otherwise.
     fn unmarked(&mut self, name: StringId, mark: &str) -> StringId {
-        let bare = self.profile.strings[name].strip_suffix(mark).map(str::to_owned);
-        bare.map_or(name, |bare| self.profile.strings.intern(&bare))
+        let bare = self.import.profile.strings[name].strip_suffix(mark).map(str::to_owned);
+        bare.map_or(name, |bare| self.import.profile.strings.intern(&bare))
     }
 
     fn line(&mut self, function: &message::Function, line: i64) -> Result<Option<LineId>, ReadError> {
         let Some(line) = u32::try_from(line).ok().filter(|&line| line > 0) else { return Ok(None) };
         let file = self.string(function.filename)?;
-        Ok(Some(self.profile.lines.intern(Line { file, line })))
+        Ok(Some(self.import.profile.lines.intern(Line { file, line })))
     }
 
     fn unresolved(
@@ -430,14 +426,14 @@ impl<'a> Reader<'a> {
             _ => {
                 self.nameless += 1;
                 let module = module.map(|(module, _)| module);
-                let path = module.map_or(StringId::new(0), |module| self.profile.modules[module].path);
-                let name = format!("[{}]", file_name(&self.profile.strings[path]));
+                let path = module.map_or(StringId::new(0), |module| self.import.profile.modules[module].path);
+                let name = format!("[{}]", file_name(&self.import.profile.strings[path]));
                 let name = if path.raw() == 0 { "[unknown]" } else { name.as_str() };
-                let name = self.profile.strings.intern(name);
+                let name = self.import.profile.strings.intern(name);
                 Function { module, kind: FunctionKind::Unresolved, ..Function::named(name) }
             }
         };
-        self.profile.functions.intern(function)
+        self.import.profile.functions.intern(function)
     }
 
     fn samples(&mut self, labels: &[(String, String)]) -> Result<(), ReadError> {
@@ -455,16 +451,22 @@ impl<'a> Reader<'a> {
         let all = message.sample.len();
         if left_out > 0 {
             let wanted: Vec<_> = labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            if left_out == all {
-                return Err(ReadError::NoSuchLabels {
-                    wanted: wanted.join(", "),
-                    known: self.known_labels()?,
-                });
-            }
             let wanted = wanted.join(", ");
-            self.report.notes.push(format!("samples without {wanted} are left out: {left_out} of {all}"));
+            if left_out == all {
+                return Err(self.no_such_labels(&wanted)?.into());
+            }
+            self.import.note(format!("samples without {wanted} are left out: {left_out} of {all}"));
         }
         Ok(())
+    }
+
+    /// No sample has the labels that were asked for.
+    fn no_such_labels(&self, wanted: &str) -> Result<Problem, ReadError> {
+        let known = self.known_labels()?.join("; ");
+        Ok(Problem::missing(match known.as_str() {
+            "" => format!("no sample has the label {wanted}; samples have no labels at all"),
+            known => format!("no sample has the label {wanted}; there are: {known}"),
+        }))
     }
 
     /// Keys of labels, each with some of its values.
@@ -508,7 +510,8 @@ impl<'a> Reader<'a> {
     fn weights(&self, at: usize, sample: &message::Sample) -> Result<Vec<(MetricId, i128)>, ReadError> {
         let (values, types) = (sample.value.len(), self.factors.len());
         if values != types {
-            return Err(ReadError::ValueCount { sample: at, values, types });
+            let text = format!("it has {values} values for {types} sample types");
+            return Err(ReadError::at(format_args!("sample {at}"), text));
         }
         let of_base = !self.base.is_empty() && self.is_of_base(sample)?;
         let weight = |(metric, (&value, &factor)): (usize, (&i64, &u64))| {
@@ -525,13 +528,13 @@ impl<'a> Reader<'a> {
         thread: ThreadId,
         weights: &[(MetricId, i128)],
     ) -> Result<(), ReadError> {
-        let mut stack = Vec::new();
-        let mut line = None;
+        self.import.begin();
         // A whole location is dropped below one that is kept only, so that something is left.
         let mut kept = false;
         for &id in sample.location_id.iter().rev() {
-            let frames = self.locations.get(&id).ok_or(ReadError::MissingLocation { sample: at, id })?;
-            let profile = &self.profile;
+            let frames =
+                self.locations.get(&id).ok_or_else(|| missing("sample", at as u64, "location", id))?;
+            let profile = &self.import.profile;
             let name = |function| &profile.strings[profile.functions[function].name];
             let mut prune = self.prune.as_mut();
             let dropped = prune
@@ -544,8 +547,7 @@ impl<'a> Reader<'a> {
                 None => frames.len(),
             };
             for &(function, own_line) in &frames[..left] {
-                stack.push(Frame { function, call_site: line });
-                line = own_line;
+                self.import.push(function, own_line);
             }
             if left < frames.len() {
                 self.pruned += 1;
@@ -556,16 +558,14 @@ impl<'a> Reader<'a> {
             let matches = dropped.is_some();
             kept |= !matches;
         }
-        let before = self.profile.tree.len();
         let above = weights.iter().filter(|(_, cost)| *cost > 0);
         let above: Vec<_> = above.map(|&(metric, cost)| (metric, saturated(cost))).collect();
-        let node = self.profile.add_stack(thread, &stack, line, &above);
+        let node = self.import.add(thread, &above)?;
+        let line = self.import.line();
         for &(metric, cost) in weights.iter().filter(|(_, cost)| *cost < 0) {
             self.negative.self_cost(node, line, metric, cost);
         }
-        let added = self.profile.tree.len() - before;
-        let metrics = self.factors.len() + self.base.len();
-        self.budget.numbers(added, NODE_COLUMNS + metrics).map_err(|_| ReadError::TooLarge)
+        Ok(())
     }
 
     fn thread(&mut self, sample: &message::Sample) -> Result<ThreadId, ReadError> {
@@ -574,12 +574,12 @@ impl<'a> Reader<'a> {
             return Ok(thread);
         }
         let same = |process: &Process| process.pid == owner.pid && process.name == owner.process;
-        let known = self.profile.processes.iter().position(same).map(ProcessId::from_usize);
+        let known = self.import.profile.processes.iter().position(same).map(ProcessId::from_usize);
         let process = known.unwrap_or_else(|| {
-            let process = Process { run: RunId::new(0), pid: owner.pid, name: owner.process.clone() };
-            self.profile.add_process(process)
+            let process = Process { run: self.import.run, pid: owner.pid, name: owner.process.clone() };
+            self.import.profile.add_process(process)
         });
-        let thread = self.profile.add_thread(process, owner.tid, owner.thread.clone());
+        let thread = self.import.profile.add_thread(process, owner.tid, owner.thread.clone());
         self.owners.insert(owner, thread);
         Ok(thread)
     }
@@ -603,56 +603,54 @@ impl<'a> Reader<'a> {
         Ok(owner)
     }
 
-    fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
+    fn finish(mut self, collector: &str) -> Result<(Profile, ReadReport), ReadError> {
         if self.negative.is_empty() {
             self.find_sampled();
         } else {
-            let columns = 2 * self.profile.metrics.len();
-            self.budget.numbers(self.profile.tree.len(), columns).map_err(|_| ReadError::TooLarge)?;
+            let (nodes, columns) = (self.import.profile.tree.len(), 2 * self.import.profile.metrics.len());
+            self.import.budget.numbers(nodes, columns)?;
         }
-        if self.dropped_labels {
-            self.report.notes.push("labels other than those of process and thread are not kept".to_owned());
-        }
-        if self.pruned > 0 {
-            self.report.notes.push(format!(
-                "frames that the profile asks to drop (drop_frames) are left out (of stacks: {}): their costs are \
-                 their callers'",
-                self.pruned
-            ));
-        }
-        if self.nameless > 0 {
-            self.report.notes.push(format!(
-                "addresses have no function ({}): those of a module are one function, named after it",
-                self.nameless
-            ));
-        }
-        self.profile.metadata.set_foreign("pprof");
-        std::mem::take(&mut self.negative).apply(&mut self.profile, &mut self.report);
-        self.profile.compact_line_costs();
-        self.profile.validate().map_err(ReadError::Invalid)?;
-        Ok((self.profile, self.report))
+        let mut import = self.import;
+        import.note_if(self.dropped_labels, "labels other than those of process and thread are not kept");
+        let pruned = self.pruned;
+        import.note_if(
+            pruned > 0,
+            &format!(
+                "frames that the profile asks to drop (drop_frames) are left out (of stacks: {pruned}): their costs are \
+                 their callers'"
+            ),
+        );
+        let nameless = self.nameless;
+        import.note_if(
+            nameless > 0,
+            &format!(
+                "addresses have no function ({nameless}): those of a module are one function, named after it"
+            ),
+        );
+        self.negative.apply(&mut import.profile, &mut import.report);
+        import.finish(collector)
     }
 
     /// Marks metrics that are estimates: those of which there is a count of samples too, by name.
     fn find_sampled(&mut self) {
-        for at in 0..self.profile.metrics.len() {
-            let name = &self.profile.metrics[at].name;
+        for at in 0..self.import.profile.metrics.len() {
+            let name = &self.import.profile.metrics[at].name;
             let is_period =
                 self.message.period_type.as_ref().is_some_and(|period| {
                     self.text(period.r#type).is_ok_and(|period| period == name.as_str())
                 });
-            let own = self.profile.find_metric(&format!("{name} samples"));
-            let shared = self.profile.find_metric("samples").filter(|_| is_period);
+            let own = self.import.profile.find_metric(&format!("{name} samples"));
+            let shared = self.import.profile.find_metric("samples").filter(|_| is_period);
             let Some(counted_by) = own.or(shared).filter(|by| by.index() != at) else { continue };
             let period = self.period(MetricId::from_usize(at), counted_by);
             let sampling = Sampling { counted_by: counted_by.raw(), period, jittered: None, weights: None };
-            self.profile.metrics[at].sampling = Some(sampling);
+            self.import.profile.metrics[at].sampling = Some(sampling);
         }
     }
 
     /// What one sample is worth, if all are worth the same.
     fn period(&self, metric: MetricId, counted_by: MetricId) -> Option<u64> {
-        let tree = &self.profile.tree;
+        let tree = &self.import.profile.tree;
         let both = tree.self_costs(metric).iter().zip(tree.self_costs(counted_by));
         let (cost, samples) = both.clone().find(|(_, samples)| **samples > 0)?;
         let period = cost / samples;
@@ -661,8 +659,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What finds a node: parent, function, call site, calls and the table of children.
-const NODE_COLUMNS: usize = 6;
+/// A part of the message that refers to another one which is not there.
+fn missing(part: &str, at: u64, other: &str, id: u64) -> ReadError {
+    ReadError::at(format_args!("{part} {at}"), Problem::missing(format!("{other} {id} is missing")))
+}
 
 /// The bytes of hexadecimal digits; of anything else, its text, since some producers put a hash
 /// of their own making there.

@@ -10,8 +10,7 @@ use std::process::Command;
 use common::{FIXTURES, fixture, profile, step, totals};
 use expect_test::expect;
 use proptest::prelude::*;
-use treering_formats::callgrind::{self, Problem};
-use treering_formats::read_any;
+use treering_formats::{callgrind, read_any};
 use treering_profile::{MetricId, Profile, Unit};
 use treering_testing::synthetic::{Shape, synthetic};
 
@@ -148,24 +147,30 @@ fn a_file_cut_short_is_noticed_by_its_totals() {
 #[test]
 fn what_makes_no_sense_is_refused_with_its_place() {
     for (file, expected) in [
-        ("fn=a\n1 2\n", "line 2 at byte 0x5 holds costs before the `events:` line"),
-        ("events: Ir\n1 2\n", "line 2 at byte 0xb holds costs before the first `fn=` line"),
-        ("events: Ir\nfn=a\n1 x\n", "line 3 at byte 0x10 has something else where a number belongs"),
-        ("events: Ir\nfn=a\n1 2 3\n", "line 3 at byte 0x10 has more costs than there are events"),
-        ("events: Ir\nfn=a\n-1 2\n", "line 3 at byte 0x10 moves the position below 0 or above 2^64"),
+        ("fn=a\n1 2\n", "line 2 at byte 0x5: costs stand before the `events:` line"),
+        ("events: Ir\n1 2\n", "line 2 at byte 0xb: costs stand before the first `fn=` line"),
+        ("events: Ir\nfn=a\n1 x\n", "line 3 at byte 0x10: a number is expected"),
+        ("events: Ir\nfn=a\n1 2 3\n", "line 3 at byte 0x10: there are more costs than events"),
+        ("events: Ir\nfn=a\n-1 2\n", "line 3 at byte 0x10: a position from 0 to 2^64 is expected"),
         (
             "events: Ir\nfn=a\ncalls=1 1\n1 2\n",
-            "line 4 at byte 0x1a holds the cost of a call without a `cfn=` line",
+            "line 4 at byte 0x1a: the cost of a call stands without a `cfn=` line",
         ),
-        ("positions: page\n", "line 1 at byte 0x0 names an unknown sort of position, `page`"),
-        ("version: 2\n", "line 1 at byte 0x0 states version 2; only those up to 1 are known"),
-        ("what\n", "line 1 at byte 0x0 is not a line of a callgrind file"),
-        ("events: Ir\n", "line 2 at byte 0xb is the end, and no costs came before"),
+        ("positions: page\n", "line 1 at byte 0x0: positions of the sort `page` are not known"),
+        ("version: 2\n", "line 1 at byte 0x0: version 2 is not known; versions up to 1 are"),
+        (
+            "what\n",
+            "line 1 at byte 0x0: a cost, `key: value`, a name such as `fn=main`, or `calls=` is expected",
+        ),
+        ("events: Ir\n", "it holds no costs"),
     ] {
         assert_eq!(callgrind::read(file.as_bytes()).unwrap_err().to_string(), expected);
     }
     let many = format!("events:{}\n", " e".repeat(257));
-    assert_eq!(callgrind::read(many.as_bytes()).unwrap_err().problem, Problem::TooManyEvents(257));
+    assert_eq!(
+        callgrind::read(many.as_bytes()).unwrap_err().to_string(),
+        "line 1 at byte 0x0: there are 257 events; at most 256 can be read"
+    );
 }
 
 /// `name metric cost` of a text, and what the reader says.

@@ -5,8 +5,7 @@ use crate::common;
 
 use common::{fixture, profile, step, totals};
 use proptest::prelude::*;
-use treering_formats::firefox::{self, ReadError};
-use treering_formats::{Format, read_any};
+use treering_formats::{Format, Problem, firefox, read_any};
 use treering_profile::{FunctionKind, MetricId, Profile};
 use treering_testing::synthetic::{Shape, synthetic};
 
@@ -174,20 +173,23 @@ fn profiles_that_firefox_itself_wrote_are_read() {
 
 #[test]
 fn damage_is_told_by_thread_and_row() {
-    let error = |from: &str, to: &str| firefox::read(OLD.replace(from, to).as_bytes()).unwrap_err();
-    let row = |table, row| ReadError::MissingRow { thread: 0, table, row };
+    let error =
+        |from: &str, to: &str| firefox::read(OLD.replace(from, to).as_bytes()).unwrap_err().to_string();
+    let row = |table: &str, row: usize| {
+        format!("thread 0: row {row} of the {table} is missing or not before the row that refers to it")
+    };
     assert_eq!(error("\"stack\":[2", "\"stack\":[9"), row("stackTable", 9));
     assert_eq!(error("\"prefix\":[null,0,1]", "\"prefix\":[null,0,2]"), row("stackTable", 2));
     assert_eq!(error("\"func\":[0,1,2]", "\"func\":[0,1,5]"), row("funcTable", 5));
     assert_eq!(error("\"name\":[0,1,2]", "\"name\":[0,1,50]"), row("stringArray", 50));
     assert_eq!(
         error("\"weight\":null", "\"weight\":[1,-1,1,1]"),
-        ReadError::BadWeight { thread: 0, sample: 1 }
+        "sample 1 of thread 0: its weight is below 0 or too large"
     );
-    assert_eq!(error("\"stackTable\"", "\"x\""), ReadError::MissingTable { thread: 0, table: "stackTable" });
-    assert_eq!(error("\"stack\":[2,2,1,null]", "\"stack\":[]"), ReadError::Empty);
+    assert_eq!(error("\"stackTable\"", "\"x\""), "thread 0: it has samples and no stackTable");
+    assert_eq!(error("\"stack\":[2,2,1,null]", "\"stack\":[]"), "it holds no samples");
     let rows = r#"{"meta":{"version":4},"libs":[],"threads":[{"samples":{"schema":{},"data":[]},"stackTable":{"schema":{"prefix":0},"data":[]}}]}"#;
-    assert_eq!(firefox::read(rows.as_bytes()).unwrap_err(), ReadError::Empty);
+    assert_eq!(firefox::read(rows.as_bytes()).unwrap_err(), Problem::Empty("samples").into());
 }
 
 proptest! {
@@ -200,7 +202,7 @@ proptest! {
             let cost = profile.run_cost(MetricId::new(metric));
             match firefox::read(&written(&profile, metric)) {
                 Ok((read, _)) => prop_assert_eq!(read.run_cost(MetricId::new(0)), cost),
-                Err(error) => prop_assert_eq!((error, cost), (ReadError::Empty, 0)),
+                Err(error) => prop_assert_eq!((error, cost), (Problem::Empty("samples").into(), 0)),
             }
         }
     }

@@ -4,11 +4,11 @@
 
 use crate::common;
 
-use common::fixture;
+use common::{fixture, is_within};
 use treering_formats::gmon::{
-    ArcCount, BlockCount, Gmon, Histogram, Layout, Problem, Program, of_profile, read, read_of_width,
+    ArcCount, BlockCount, Gmon, Histogram, Layout, Program, of_profile, read, read_of_width,
 };
-use treering_formats::{Format, read_any};
+use treering_formats::{Format, Problem, read_any};
 use treering_profile::{MetricId, Profile};
 
 const LAYOUTS: [Layout; 4] = [
@@ -111,16 +111,20 @@ fn files_of_bsd_say_how_wide_they_are() {
         assert_eq!(read_any(&file).unwrap().0, Format::Gmon);
         assert!(!treering_formats::is_ours(&file, Format::Gmon), "only the form of the C library is written");
         let other = read_of_width(&file, !layout.wide).unwrap_err();
-        assert_eq!(other.problem, Problem::Width { wide: layout.wide });
+        let (own, of_program) = if layout.wide { (64, 32) } else { (32, 64) };
+        assert_eq!(
+            other.to_string(),
+            format!("it has addresses of {own} bits, and its program has addresses of {of_program} bits")
+        );
         for length in 0..file.len() {
             if let Err(error) = read(&file[..length]) {
-                assert!(error.offset as usize <= length, "{error}");
+                assert!(is_within(&error, length), "{error}");
             }
         }
         let bits = read(&bsd(layout, 32_u32.wrapping_neg())).unwrap_err();
         assert_eq!(
             bits.to_string(),
-            "the file has bins of 32 bits, as kernels write them; only bins of 16 bits are read"
+            "byte 0x0: bins of 32 bits, as kernels write them, are not read; only bins of 16 bits are"
         );
     }
     let (gmon, _) = read(&fixture("gmon/windows.gmon")).unwrap();
@@ -183,12 +187,15 @@ fn histograms_that_cannot_be_added_are_refused() {
     let with = |histogram| Gmon { histograms: vec![histogram], ..Gmon::new(Layout::default()) };
     gmon.add(with(histogram(0x1000, 0x1010, &[1, 1, 1, 1]))).unwrap();
     assert_eq!(gmon.histograms[0].bins, [2, 1, 200_001, 8]);
-    let overlap = gmon.add(with(histogram(0x1008, 0x1018, &[1, 1, 1, 1])));
-    assert_eq!(overlap, Err(Problem::Overlap { low: 0x1008, high: 0x1018 }));
+    let mut refused = |histogram| gmon.add(with(histogram)).unwrap_err().to_string();
+    assert_eq!(
+        refused(histogram(0x1008, 0x1018, &[1, 1, 1, 1])),
+        "the histogram from 0x1008 to 0x1018 shares addresses with another one"
+    );
     let rate = Histogram { rate: 1000, ..histogram(0x3000, 0x3004, &[1]) };
-    assert_eq!(gmon.add(with(rate)), Err(Problem::OtherRate { one: 100, other: 1000 }));
+    assert_eq!(refused(rate), "the histogram has 1000 samples a second, and another one has 100");
     let bytes = Histogram { dimension: "bytes".to_owned(), ..histogram(0x3000, 0x3004, &[1]) };
-    assert!(matches!(gmon.add(with(bytes)), Err(Problem::OtherDimension { .. })));
+    assert_eq!(refused(bytes), "the histogram is of \"bytes\", and another one is of \"seconds\"");
 }
 
 #[test]
@@ -199,25 +206,22 @@ fn every_prefix_ends_between_records_or_says_where_it_was_cut() {
         for length in 0..file.len() {
             match read_of_width(&file[..length], layout.wide) {
                 Ok(_) => whole += 1,
-                Err(error) => assert!(error.offset as usize <= length, "{error}"),
+                Err(error) => assert!(is_within(&error, length), "{error}"),
             }
         }
         // The header alone, three parts of the first histogram of which the last bin needs four, and so on.
         assert!((4..20).contains(&whole), "{whole}");
     }
     for (bytes, expected) in [
-        (&b"gmon\x01\0\0\0"[..], "the header at byte 0x0 is cut short: it needs 20 bytes, 8 are left"),
-        (
-            b"gmon\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
-            "it is a gmon.out file of version 2; only version 1 is known",
-        ),
+        (&b"gmon\x01\0\0\0"[..], "byte 0x0: the header is cut short: it needs 20 bytes, 8 are left"),
+        (b"gmon\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", "version 2 of gmon.out is not known; version 1 is read"),
         (
             b"gmon\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x07",
-            "the record at byte 0x14 is of the kind 7, which is not known",
+            "byte 0x14: the record is of the kind 7, which is not known",
         ),
         (
             b"gmon\x01\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01abc",
-            "an arc record at byte 0x14 is cut short: it needs 20 bytes, 3 are left",
+            "byte 0x14: an arc record is cut short: it needs 20 bytes, 3 are left",
         ),
     ] {
         assert_eq!(read_of_width(bytes, true).unwrap_err().to_string(), expected);
@@ -234,7 +238,7 @@ fn absurd_sizes_are_refused() {
     file.extend([1; 4]);
     file.extend([0; 16]);
     let error = read_of_width(&file, true).unwrap_err();
-    assert!(matches!(error.problem, Problem::CutShort { .. }), "{error}");
+    assert!(matches!(error.problem, Problem::PartCutShort { .. }), "{error}");
 }
 
 #[test]

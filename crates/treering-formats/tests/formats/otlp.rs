@@ -6,8 +6,7 @@ use crate::common;
 use std::collections::BTreeMap;
 
 use common::{fixture, totals};
-use treering_formats::otlp::{self, ReadError};
-use treering_formats::{Format, pprof, read_any};
+use treering_formats::{Format, Position, Problem, otlp, pprof, read_any};
 use treering_profile::{FunctionKind, Profile};
 
 const ALL: [&str; 4] = ["otlp/1.7.0.otlp", "otlp/1.8.0.otlp", "otlp/1.11.0.otlp", "otlp/1.11.0.json"];
@@ -84,10 +83,9 @@ fn attributes_are_labels() {
         assert_eq!(count("cpu.logical_number", "1"), 5 + 2, "{name}");
         assert_eq!(count("thread.name", "first"), 7 + 3 + 4, "{name}");
         assert_eq!((count("process.pid", "42"), count("service.name", "shop")), (21, 21), "{name}");
-        assert!(matches!(
-            read("process.pid", "41"),
-            Err(ReadError::Profile(pprof::ReadError::NoSuchLabels { .. }))
-        ));
+        let error = read("process.pid", "41").unwrap_err();
+        assert!(matches!(error.problem, Problem::Missing(_)), "{error}");
+        assert!(error.to_string().starts_with("no sample has the label pid=41; there are: "), "{error}");
     }
 }
 
@@ -137,24 +135,19 @@ fn what_points_nowhere_is_refused_with_its_number() {
         otlp::read(json.replacen(from, to, 1).as_bytes()).unwrap_err()
     };
     let said = |from: &str, to: &str| error(from, to).to_string();
+    assert_eq!(said("\"stackIndex\": 2", "\"stackIndex\": 99"), "sample 1: stack 99 is missing");
+    assert_eq!(said("\"functionIndex\": 1", "\"functionIndex\": 9"), "location 1: function 9 is missing");
+    assert_eq!(said("\"mappingIndex\": 1", "\"mappingIndex\": -1"), "location 1: mapping -1 is missing");
+    assert_eq!(said("\"keyStrindex\": ", "\"keyStrindex\": 9"), "attribute 1: text 97 is missing");
+    let no_number = error("\"values\": [\"5\"]", "\"values\": [\"x\"]");
+    assert!(matches!(no_number.position, Position::Column { .. }), "{no_number}");
+    assert!(no_number.to_string().ends_with(": x is no number here"), "{no_number}");
+    let refused = |file: &[u8]| otlp::read(file).unwrap_err().to_string();
     assert_eq!(
-        said("\"stackIndex\": 2", "\"stackIndex\": 99"),
-        "sample 1 names stack 99, which is not there"
+        refused(b"{\"resourceProfiles\": []}"),
+        "OTLP without a dictionary of profiles, by the schema of 2024 or of another signal, is not read"
     );
-    assert_eq!(
-        said("\"functionIndex\": 1", "\"functionIndex\": 9"),
-        "location 1 names function 9, which is not there"
-    );
-    assert_eq!(
-        said("\"mappingIndex\": 1", "\"mappingIndex\": -1"),
-        "location 1 names mapping -1, which is not there"
-    );
-    assert_eq!(
-        said("\"keyStrindex\": ", "\"keyStrindex\": 9"),
-        "attribute 1 names a text 97, which is not there"
-    );
-    assert!(matches!(error("\"values\": [\"5\"]", "\"values\": [\"x\"]"), ReadError::Json(_)));
-    assert_eq!(otlp::read(b"{\"resourceProfiles\": []}").unwrap_err(), ReadError::NoDictionary);
-    assert_eq!(otlp::read(b"{\"dictionary\": {}}").unwrap_err(), ReadError::NoSamples);
-    assert!(matches!(otlp::read(b"\x0a\xff\x01").unwrap_err(), ReadError::Protobuf(_)));
+    assert_eq!(refused(b"{\"dictionary\": {}}"), "it holds no samples");
+    let damaged = refused(b"\x0a\xff\x01");
+    assert!(damaged.starts_with("it is no OTLP profile, or damaged or cut short: "), "{damaged}");
 }

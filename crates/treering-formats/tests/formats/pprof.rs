@@ -11,8 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::{fixture, profile, step, totals};
 use expect_test::expect;
 use proptest::prelude::*;
-use treering_formats::pprof::{self, ReadError};
-use treering_formats::{Format, GzipError, read_any};
+use treering_formats::{Format, GzipError, Problem, pprof, read_any};
 use treering_profile::{Function, FunctionKind, Metadata, Metric, MetricId, Profile, RecursionRule, Unit};
 use treering_testing::synthetic::{Shape, synthetic};
 
@@ -177,18 +176,19 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
 fn what_makes_no_sense_is_refused() {
     let types = field(1, &[8, 0]);
     let sample = |content: &[u8]| [types.clone(), field(2, content)].concat();
-    let read = |bytes: &[u8]| pprof::read(bytes).unwrap_err();
-    assert_eq!(read(b""), ReadError::NoSampleTypes);
-    assert_eq!(read(&field(1, &[8, 5])), ReadError::MissingString(5));
-    let expected = ReadError::ValueCount { sample: 0, values: 0, types: 1 };
-    assert_eq!(read(&sample(&[])), expected);
-    assert_eq!(read(&sample(&[8, 7, 16, 1])), ReadError::MissingLocation { sample: 0, id: 7 });
-    assert!(matches!(read(&[0x0a, 0x50]), ReadError::Protobuf(_)));
-    assert!(matches!(read(&[0x1f, 0x8b, 8]), ReadError::Gzip(_)));
+    let refused = |bytes: &[u8]| pprof::read(bytes).unwrap_err().to_string();
+    assert_eq!(refused(b""), "it holds no sample types");
+    assert_eq!(refused(&field(1, &[8, 5])), "string 5 is missing");
+    assert_eq!(refused(&sample(&[])), "sample 0: it has 0 values for 1 sample types");
+    assert_eq!(refused(&sample(&[8, 7, 16, 1])), "sample 0: location 7 is missing");
+    let damaged = refused(&[0x0a, 0x50]);
+    assert!(damaged.starts_with("not a pprof profile, or one cut short: "), "{damaged}");
+    let packed = pprof::read(&[0x1f, 0x8b, 8]).unwrap_err();
+    assert!(matches!(packed.problem, Problem::Gzip(GzipError::Damaged(_))), "{packed}");
     let location = [types.clone(), field(4, &[8, 1, 16, 9])].concat();
-    assert_eq!(read(&location), ReadError::MissingMapping { location: 1, id: 9 });
+    assert_eq!(refused(&location), "location 1: mapping 9 is missing");
     let location = [types, field(4, &[8, 1, 0x22, 2, 8, 3])].concat();
-    assert_eq!(read(&location), ReadError::MissingFunction { location: 1, id: 3 });
+    assert_eq!(refused(&location), "location 1: function 3 is missing");
 }
 
 #[test]
@@ -202,9 +202,10 @@ fn a_small_file_that_unpacks_to_a_large_one_is_refused() {
     let types = field(1, &[]);
     let packed = pack(&[types, field(2, &[]).repeat(32 << 20)].concat());
     assert!(packed.len() < 100_000);
-    assert_eq!(pprof::read(&packed).unwrap_err(), ReadError::TooLarge);
+    assert_eq!(pprof::read(&packed).unwrap_err(), Problem::TooLarge.into());
     let zeros = pack(&vec![0; 160 << 20]);
-    assert!(matches!(pprof::read(&zeros), Err(ReadError::Gzip(GzipError::TooLarge { .. }))));
+    let error = pprof::read(&zeros).unwrap_err();
+    assert!(matches!(error.problem, Problem::Gzip(GzipError::TooLarge { .. })), "{error}");
 }
 
 /// What `go tool pprof` makes of two files of stacks with one of its options for differences.
@@ -415,7 +416,7 @@ fn it_is_recognised_compressed_or_not() {
 #[test]
 fn a_profile_without_metrics_is_written_as_an_empty_one() {
     let empty = Profile::new(treering_profile::RecursionRule::Full);
-    assert_eq!(pprof::read(&written(&empty)).unwrap_err(), ReadError::NoSampleTypes);
+    assert_eq!(pprof::read(&written(&empty)).unwrap_err(), Problem::Empty("sample types").into());
 }
 
 #[test]

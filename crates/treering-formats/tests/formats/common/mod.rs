@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
+use treering_formats::{Position, ReadError};
 use treering_profile::{
     Activations, AddressCost, Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind,
     CodeAddress, CodeBytes, CodeCounts, CodeLine, CodeSpace, Frame, Function, FunctionId, FunctionKind, Line,
@@ -9,6 +10,15 @@ use treering_profile::{
     Process, ProcessId, Profile, RecursionRule, Run, RunId, SizeCost, Source, StatedAddress, ThreadId,
     TranslatedBlock, Uncounted, UncountedReason, Unit,
 };
+
+/// Whether an error has its place in the first `length` bytes, or is one of the whole.
+pub(crate) fn is_within(error: &ReadError, length: usize) -> bool {
+    match error.position {
+        Position::Whole => true,
+        Position::Byte(offset) | Position::Line { offset, .. } => offset <= length as u64,
+        _ => false,
+    }
+}
 
 /// Everything in a profile in a form that can be compared: two profiles are the same when their
 /// tables agree entry by entry, and their line costs when joined.
