@@ -4,10 +4,8 @@
 //! code was mapped from; a caller that can read those files turns the addresses into functions. It may be read while
 //! the program runs, and after any kind of end.
 
-mod error;
 mod read;
 
-pub use error::ReadError;
 pub use read::{read, used_bytes};
 
 /// What a file holds.

@@ -10,71 +10,8 @@ use crate::detect::{detect, unrecognised};
 use crate::gzip::unzip;
 use crate::{Dropped, Error, Foreign, ReadError, ReadReport};
 
-/// Hands the list of formats to a macro: the name in Rust and the module, which has a `DESCRIPTION`; and the error of
-/// its reader, if that is not [`ReadError`](crate::ReadError).
-///
-/// The order is that of messages and of the command line. A new format is added here; everything else is in its
-/// folder, and tests name the pages that lack it.
-macro_rules! with_formats {
-    ($make:ident) => {
-        $make! {
-            /// Treering's own.
-            Trg in trg (ReadError),
-            /// What an instrumented program writes while it runs.
-            Live in live (ReadError),
-            /// Stacks as lines of text, for flame graphs.
-            Folded in folded,
-            /// Gzip-compressed protobuf.
-            Pprof in pprof,
-            /// Profiles of OpenTelemetry.
-            Otlp in otlp,
-            /// Valgrind's Callgrind.
-            Callgrind in callgrind,
-            /// What `perf record` writes.
-            PerfData in perf_data,
-            /// What `perf script` prints.
-            PerfScript in perf_script,
-            /// What programs compiled with `-pg` write.
-            Gmon in gmon,
-            /// What gperftools writes.
-            Gperftools in gperftools,
-            /// What GNU gprof prints.
-            Gprof in gprof,
-            /// What the pack for SWI-Prolog writes.
-            Prolog in prolog,
-            /// What SWI-Prolog's `profile_data/1` gives.
-            SwiProfile in swi_profile,
-            /// Speedscope's JSON.
-            Speedscope in speedscope,
-            /// V8's profile of processor time.
-            CpuProfile in cpuprofile,
-            /// V8's log of ticks.
-            V8Log in v8_log,
-            /// Trace events of Chrome.
-            ChromeTrace in chrome_trace,
-            /// What Python's cProfile dumps.
-            Pstats in pstats,
-            /// The Firefox Profiler's processed profiles.
-            Firefox in firefox,
-            /// Profiles of Python programs by pyinstrument.
-            Pyinstrument in pyinstrument,
-            /// Profiles of Ruby's stackprof.
-            Stackprof in stackprof,
-            /// Text of `jfr print`, from recordings of Java.
-            JfrText in jfr_text,
-            /// Profiles of Python programs by Austin.
-            Austin in austin,
-            /// XML of benchmarks.
-            CbsXml in cbs_xml,
-            /// What Octave's `profile ("info")` returns.
-            Octave in octave,
-        }
-    };
-}
-pub(crate) use with_formats;
-
 macro_rules! declare_format {
-    ($($(#[$doc:meta])* $format:ident in $module:ident $(($error:ident))?,)*) => {
+    ($($(#[$doc:meta])* $format:ident in $module:ident,)*) => {
         /// A file format that is read; [`is_written`](Format::is_written) tells which are written too.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Format {
@@ -93,12 +30,63 @@ macro_rules! declare_format {
         }
     };
 }
-with_formats!(declare_format);
+
+// The name in Rust, and the module, which has a `DESCRIPTION`. The order is that of messages and of the command line. A
+// new format is added here; everything else is in its folder, and tests name the pages that lack it.
+declare_format! {
+    /// Treering's own.
+    Trg in trg,
+    /// What an instrumented program writes while it runs.
+    Live in live,
+    /// Stacks as lines of text, for flame graphs.
+    Folded in folded,
+    /// Gzip-compressed protobuf.
+    Pprof in pprof,
+    /// Profiles of OpenTelemetry.
+    Otlp in otlp,
+    /// Valgrind's Callgrind.
+    Callgrind in callgrind,
+    /// What `perf record` writes.
+    PerfData in perf_data,
+    /// What `perf script` prints.
+    PerfScript in perf_script,
+    /// What programs compiled with `-pg` write.
+    Gmon in gmon,
+    /// What gperftools writes.
+    Gperftools in gperftools,
+    /// What GNU gprof prints.
+    Gprof in gprof,
+    /// What the pack for SWI-Prolog writes.
+    Prolog in prolog,
+    /// What SWI-Prolog's `profile_data/1` gives.
+    SwiProfile in swi_profile,
+    /// Speedscope's JSON.
+    Speedscope in speedscope,
+    /// V8's profile of processor time.
+    CpuProfile in cpuprofile,
+    /// V8's log of ticks.
+    V8Log in v8_log,
+    /// Trace events of Chrome.
+    ChromeTrace in chrome_trace,
+    /// What Python's cProfile dumps.
+    Pstats in pstats,
+    /// The Firefox Profiler's processed profiles.
+    Firefox in firefox,
+    /// Profiles of Python programs by pyinstrument.
+    Pyinstrument in pyinstrument,
+    /// Profiles of Ruby's stackprof.
+    Stackprof in stackprof,
+    /// Text of `jfr print`, from recordings of Java.
+    JfrText in jfr_text,
+    /// Profiles of Python programs by Austin.
+    Austin in austin,
+    /// XML of benchmarks.
+    CbsXml in cbs_xml,
+    /// What Octave's `profile ("info")` returns.
+    Octave in octave,
+}
 
 /// Reads a file within a budget of memory.
-type ReadOwn = fn(&[u8], Budget) -> Result<(Profile, ReadReport), Error>;
-
-/// The same with the error of most readers.
 type ReadFile = fn(&[u8], Budget) -> Result<(Profile, ReadReport), ReadError>;
 
 /// How a file is read.
@@ -108,8 +96,6 @@ pub(crate) enum Reading {
     Unzipped(ReadFile),
     /// By a function that gets the file as it is.
     AsItIs(ReadFile),
-    /// The same, with an error of its own.
-    Own(ReadOwn),
 }
 
 /// What there is to know of a format. Each module of a format has one.
@@ -150,11 +136,6 @@ impl Description {
 
     /// The same with a reader that gets files as they are, compressed or not.
     pub(crate) const fn as_it_is(name: &'static str, title: &'static str, read: ReadFile) -> Self {
-        Self { reading: Reading::AsItIs(read), ..Self::read_only(name, title, |_, _| Err(Error::Empty)) }
-    }
-
-    /// The same with a reader that has an error of its own.
-    pub(crate) const fn read_only(name: &'static str, title: &'static str, read: ReadOwn) -> Self {
         Self {
             name,
             extension: None,
@@ -166,7 +147,7 @@ impl Description {
             sorts: &[],
             begins: |_| false,
             says_ours: |_| false,
-            reading: Reading::Own(read),
+            reading: Reading::AsItIs(read),
             writing: Writing::Not,
         }
     }
@@ -296,6 +277,5 @@ pub fn read_as(format: Format, bytes: &[u8]) -> Result<(Profile, ReadReport), Er
     match format.description().reading {
         Reading::Unzipped(read) => read(&unzip(bytes)?, budget).map_err(|error| error.of(format)),
         Reading::AsItIs(read) => read(bytes, budget).map_err(|error| error.of(format)),
-        Reading::Own(read) => read(bytes, budget),
     }
 }

@@ -89,7 +89,6 @@ pub mod otlp;
 pub mod perf_data;
 #[cfg(feature = "all")]
 pub mod perf_script;
-mod position;
 #[cfg(feature = "pprof")]
 pub mod pprof;
 #[cfg(feature = "all")]
@@ -126,8 +125,5 @@ pub use foreign::{Foreign, Named};
 #[cfg(feature = "all")]
 pub use format::{Format, WriteMetric, WriteWhole, Writing, read_any, read_as};
 pub use gzip::GzipError;
-#[cfg(feature = "all")]
-pub use json::JsonError;
-pub use position::{AtByte, ByteError, LineError};
 pub use read_error::{Position, Problem, ReadError};
 pub use report::{Dropped, ReadReport};

@@ -23,7 +23,7 @@ mod write;
 use crate::format::{Description, Writing};
 
 pub use dump::{FrameDump, dump};
-pub use error::{Damage, Loss, ReadError, WriteError};
+pub use error::{Damage, Loss, WriteError};
 pub use frame::{Kind, MAGIC, MAJOR, MINOR};
 pub use read::read;
 pub use scan::{Frames, RawFrame};
@@ -34,5 +34,5 @@ pub(crate) const DESCRIPTION: Description = Description {
     is_own: true,
     begins: |start| start.starts_with(&MAGIC[..4]),
     writing: Writing::Apart { one_metric: false },
-    ..Description::read_only("trg", ".trg", |bytes, _| Ok(read(bytes)?))
+    ..Description::as_it_is("trg", ".trg", |bytes, _| read(bytes))
 };

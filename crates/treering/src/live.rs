@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
-use treering_formats::Error;
-use treering_formats::live::{FileState, ReadError, Running, Writer, read_running};
+use treering_formats::live::{FileState, Running, Writer, read_running};
+use treering_formats::{Error, Format, ReadError};
 use treering_proc::start_ticks;
 
 /// The fate of the program that writes a live file.
@@ -47,7 +47,7 @@ pub struct Read {
 
 /// Reads a live file. Activations that are open count up to now where the writer runs.
 pub fn read(bytes: &[u8]) -> Result<Read, Error> {
-    read_raw(bytes).map_err(Error::Live)
+    read_raw(bytes).map_err(|error| error.of(Format::Live))
 }
 
 fn read_raw(bytes: &[u8]) -> Result<Read, ReadError> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use treering_analysis::{function_name, limit_arcs, tell_builds_apart};
 use treering_formats::{
     Error, Foreign, Format, ReadError, ReadReport, detect, gperftools, otlp, perf_script, pprof, read_any,
-    read_as, trg, v8_log,
+    read_as, v8_log,
 };
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
@@ -295,6 +295,10 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
             Some(foreign) => hint_for(foreign, failure, &named.to_string()),
             None => failure.hint("name a file in it"),
         },
+        Error::Read { format, error } => match hint_for_problem(*format, &error.problem) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        },
         _ => failure,
     }
 }
@@ -328,26 +332,23 @@ fn failure(path: &Path, error: &Error) -> Failure {
             let unpacked = named.to_string();
             hint_for(*foreign, failure, unpacked.strip_suffix(".gz").unwrap_or(&unpacked))
         }
-        Error::Trg(trg::ReadError::NewerVersion { .. }) => {
-            failure.hint("a newer treering wrote it; use that one")
+        Error::Read {
+            format: Format::Trg,
+            error: ReadError { problem: treering_formats::Problem::OtherFormat(_), .. },
         }
-        Error::Read { format, error: ReadError { problem, .. } } => {
-            match hint_for_problem(*format, problem) {
-                Some(hint) => failure.hint(hint),
-                None => failure,
+        | Error::Unknown { .. } => match Foreign::by_file_name(&named.to_string()) {
+            Some(foreign) => {
+                let failure = Failure::new(format_args!(
+                    "{named}: not a profile that can be read: it seems to be {foreign}"
+                ));
+                hint_for(foreign, failure, &named.to_string())
             }
-        }
-        Error::Trg(trg::ReadError::NotTrg) | Error::Unknown { .. } => {
-            match Foreign::by_file_name(&named.to_string()) {
-                Some(foreign) => {
-                    let failure = Failure::new(format_args!(
-                        "{named}: not a profile that can be read: it seems to be {foreign}"
-                    ));
-                    hint_for(foreign, failure, &named.to_string())
-                }
-                None => failure.hint(READABLE),
-            }
-        }
+            None => failure.hint(READABLE),
+        },
+        Error::Read { format, error } => match hint_for_problem(*format, &error.problem) {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        },
         _ => failure,
     }
 }
@@ -355,6 +356,7 @@ fn failure(path: &Path, error: &Error) -> Failure {
 fn hint_for_problem(format: Format, problem: &treering_formats::Problem) -> Option<&'static str> {
     use treering_formats::Problem;
     Some(match (format, problem) {
+        (Format::Trg, Problem::Unsupported(_)) => "a newer treering wrote it; use that one",
         (Format::Gmon, Problem::PartCutShort { .. }) => {
             "the program may have been stopped while it wrote the file; run it again"
         }

@@ -4,7 +4,8 @@ use treering_events::arc_file::{
     ALIGNMENT, HEADER, MAGIC, OBJECT, TABLE, VERSION, entry, header, object, record, table,
 };
 
-use super::{ArcFile, Calls, Object, ReadError, Table};
+use super::{ArcFile, Calls, Object, Table};
+use crate::{Problem, ReadError};
 
 /// Reads the part of a file that is in use. Records that were begun and not finished are passed over.
 ///
@@ -12,14 +13,15 @@ use super::{ArcFile, Calls, Object, ReadError, Table};
 /// When it is no such file, or damaged.
 pub fn read(bytes: &[u8]) -> Result<ArcFile, ReadError> {
     if !bytes.starts_with(&MAGIC) {
-        return Err(ReadError::NotArcs);
+        return Err(Problem::OtherFormat("a file of calls counted under treering gprof").into());
     }
     if bytes.len() < HEADER {
-        return Err(ReadError::CutShort { length: bytes.len() });
+        let (needed, left) = (HEADER as u64, bytes.len() as u64);
+        return Err(Problem::PartCutShort { part: "the header", needed, left }.into());
     }
     let version = word32(bytes, header::VERSION);
     if version != VERSION {
-        return Err(ReadError::Version(version));
+        return Err(Problem::unsupported(format!("version {version} is not known; version 1 is read")).into());
     }
     let mut file = ArcFile {
         process: word32(bytes, header::PID),
@@ -35,14 +37,15 @@ pub fn read(bytes: &[u8]) -> Result<ArcFile, ReadError> {
             at += ALIGNMENT;
             continue;
         }
-        let damaged = ReadError::BadRecord { offset: at };
+        let damaged =
+            || ReadError::at_byte(at, "the record is damaged: its size is not that of its contents");
         let size =
             usize::try_from(size).ok().filter(|size| size.is_multiple_of(ALIGNMENT) && *size <= used - at);
-        let size = size.ok_or(damaged.clone())?;
+        let size = size.ok_or_else(damaged)?;
         let bytes = &bytes[at..at + size];
         match kind {
             TABLE => file.tables.push(table_of(bytes)),
-            OBJECT => file.objects.push(object_of(bytes).ok_or(damaged)?),
+            OBJECT => file.objects.push(object_of(bytes).ok_or_else(damaged)?),
             _ => {}
         }
         at += size;

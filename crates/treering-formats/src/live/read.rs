@@ -13,8 +13,8 @@ use treering_profile::{
     RecursionRule, Run, RunId, SizeCost, StatedAddress, ThreadId, Unit,
 };
 
-use crate::ReadReport;
-use crate::live::{FileState, ReadError, Running, ThreadNow};
+use crate::live::{FileState, Running, ThreadNow};
+use crate::{ReadError, ReadReport};
 
 /// Reads a live file whose writer has ended. Activations that were open count up to the last
 /// event.
@@ -39,7 +39,7 @@ pub fn read_at(bytes: &[u8], raw_now_ns: Option<u64>) -> Result<(Profile, ReadRe
 /// # Errors
 /// As for [`read`].
 pub fn read_running(bytes: &[u8], raw_now_ns: Option<u64>) -> Result<Running, ReadError> {
-    let view = View::new(bytes).map_err(ReadError)?;
+    let view = super::view(bytes)?;
     let header = view.header();
     let ticks_of = |raw_ns: u64| {
         let passed = raw_ns.saturating_sub(header.start_raw_ns) as f64 / header.ns_per_tick;

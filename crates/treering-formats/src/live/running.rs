@@ -3,8 +3,7 @@
 use treering_events::{View, flag, thread_state};
 use treering_profile::{FunctionId, Profile};
 
-use crate::ReadReport;
-use crate::live::ReadError;
+use crate::{ReadError, ReadReport};
 
 /// The process that writes a live file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ impl Writer {
     /// # Errors
     /// When the bytes are no live file of the known version.
     pub fn of(bytes: &[u8]) -> Result<Self, ReadError> {
-        let view = View::new(bytes).map_err(ReadError)?;
+        let view = super::view(bytes)?;
         let header = view.header();
         Ok(Self {
             pid: header.pid,

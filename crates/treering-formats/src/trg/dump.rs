@@ -4,11 +4,12 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use crate::ReadError;
 use crate::budget::Budget;
 use crate::trg::content::{Content, Decoded, VERSION};
 use crate::trg::frame::{MAJOR, read_header};
 use crate::trg::scan::{Frames, Unpacker};
-use crate::trg::{Damage, Kind, Loss, RawFrame, ReadError};
+use crate::trg::{Damage, Kind, Loss, RawFrame};
 
 /// A frame of a file, or a damaged part of it. It serialises as JSON, an entry after the other, so that
 /// a frame of millions of entries takes no memory for each.

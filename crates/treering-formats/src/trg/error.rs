@@ -1,49 +1,8 @@
-//! What can be wrong with a `.trg` file.
+//! Parts of a `.trg` file that cannot be used, and why one cannot be written.
 
 use std::fmt;
 
-use treering_profile::InvalidProfile;
-
 use crate::trg::Kind;
-
-/// Why a `.trg` file could not be read at all. What is wrong with single frames is in the
-/// [`ReadReport`](crate::ReadReport), since the others are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// It starts with something else.
-    NotTrg,
-    /// It ends within the header of 16 bytes.
-    HeaderCutShort {
-        /// How many bytes there are.
-        length: usize,
-    },
-    /// It has a major version that this reader does not know.
-    NewerVersion {
-        /// The major version of the file.
-        major: u16,
-    },
-    /// Its frames are whole but do not make a profile.
-    Invalid(InvalidProfile),
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotTrg => f.write_str("not a .trg file"),
-            Self::HeaderCutShort { length } => {
-                write!(f, "the header is cut short: it needs 16 bytes, {length} are there")
-            }
-            Self::NewerVersion { major } => {
-                let known = super::MAJOR;
-                write!(f, "it has version {major} of the .trg format, this program reads version {known}")
-            }
-            Self::Invalid(invalid) => write!(f, "its parts do not fit together: {invalid}"),
-        }
-    }
-}
-
-impl std::error::Error for ReadError {}
 
 /// A part of a file that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::trg::ReadError;
+use crate::{Problem, ReadError};
 
 /// What a file starts with. The first byte keeps it from being taken for text, the line ends
 /// betray a transfer that changed them.
@@ -117,12 +117,16 @@ impl fmt::Display for Kind {
 pub(crate) fn read_header(bytes: &[u8]) -> Result<u16, ReadError> {
     let magic = &bytes[..bytes.len().min(MAGIC.len())];
     if magic.is_empty() || !MAGIC.starts_with(magic) {
-        return Err(ReadError::NotTrg);
+        return Err(Problem::OtherFormat("a .trg file").into());
     }
-    let header = bytes.get(..HEADER).ok_or(ReadError::HeaderCutShort { length: bytes.len() })?;
+    let Some(header) = bytes.get(..HEADER) else {
+        let (needed, left) = (HEADER as u64, bytes.len() as u64);
+        return Err(Problem::PartCutShort { part: "the header", needed, left }.into());
+    };
     let major = u16_at(header, 8);
     if major > MAJOR {
-        return Err(ReadError::NewerVersion { major });
+        let text = format!("it has version {major} of the .trg format, this program reads version {MAJOR}");
+        return Err(Problem::unsupported(text).into());
     }
     Ok(u16_at(header, 10))
 }
@@ -154,15 +158,17 @@ mod tests {
         newer[10] = 7;
         assert_eq!(read_header(&newer), Ok(7));
         newer[8] = 2;
-        assert_eq!(read_header(&newer), Err(ReadError::NewerVersion { major: 2 }));
+        let refused = read_header(&newer).unwrap_err();
+        assert!(matches!(refused.problem, Problem::Unsupported(_)), "{refused}");
     }
 
     #[test]
     fn every_prefix_of_the_header_is_refused() {
-        assert_eq!(read_header(&[]), Err(ReadError::NotTrg));
+        assert_eq!(read_header(&[]), Err(Problem::OtherFormat("a .trg file").into()));
         for length in 1..HEADER {
             let prefix = &header()[..length];
-            assert_eq!(read_header(prefix), Err(ReadError::HeaderCutShort { length }));
+            let problem = Problem::PartCutShort { part: "the header", needed: 16, left: length as u64 };
+            assert_eq!(read_header(prefix), Err(problem.into()));
         }
     }
 

@@ -4,12 +4,12 @@ use std::sync::mpsc::sync_channel;
 
 use treering_profile::Profile;
 
-use crate::ReadReport;
 use crate::trg::assembly::Assembly;
 use crate::trg::content::{Decoded, End, VERSION};
 use crate::trg::frame::read_header;
 use crate::trg::scan::{Frames, Unpacker};
-use crate::trg::{Damage, Kind, Loss, RawFrame, ReadError};
+use crate::trg::{Damage, Kind, Loss, RawFrame};
+use crate::{ReadError, ReadReport};
 
 /// Reads a profile.
 ///
@@ -123,7 +123,7 @@ impl Reading {
 
     fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
         self.report.unfinished = !self.assembly.ended();
-        let mut profile = self.assembly.finish().map_err(ReadError::Invalid)?;
+        let mut profile = self.assembly.finish()?;
         if self.report.unfinished {
             profile.metadata.unfinished = true;
         }

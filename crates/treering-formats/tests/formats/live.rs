@@ -97,10 +97,10 @@ fn what_is_no_live_file_is_refused() {
     let mut bytes = fixture("stack_machine");
     let refused = |bytes: &[u8]| live::read(bytes).unwrap_err().to_string();
     assert_eq!(refused(b"PERFILE2"), "not the file of an instrumented program");
-    assert_eq!(refused(&bytes[..100]), "the header is cut short: there are 100 bytes of 4096");
+    assert_eq!(refused(&bytes[..100]), "the header is cut short: it needs 4096 bytes, 100 are left");
     bytes[8] = 9;
-    assert_eq!(refused(&bytes), "layout 9; this version reads layouts 2 and 4");
-    assert!(matches!(read_any(&bytes), Err(Error::Live(_))));
+    assert_eq!(refused(&bytes), "layout 9 is not known; layouts 2 and 4 are read");
+    assert!(matches!(read_any(&bytes), Err(Error::Read { format: Format::Live, .. })));
 }
 
 #[test]

@@ -49,9 +49,9 @@ fn damaged_files_of_a_killed_run_are_named_and_the_rest_is_used() {
     whole.take(1 << 16).read_exact(&mut bytes).expect("it has gigabytes");
     let version = [&bytes[..8], &[9][..], &bytes[9..]].concat();
     let damaged: [(&[u8], &str); 4] = [
-        (&bytes[..30], "it has 30 bytes, which is less than its header"),
+        (&bytes[..30], "the header is cut short: it needs 4096 bytes, 30 are left"),
         (&bytes[..5000], "it is cut short: "),
-        (&version, "it is of version 9"),
+        (&version, "version 9 is not known"),
         (b"something else", "not a file of calls"),
     ];
     for (bytes, said) in damaged {
