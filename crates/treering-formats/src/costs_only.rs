@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use treering_profile::{Arc, LineCost, MetricId, Profile, RecursionRule, Tree, pluralize};
-
-use crate::Dropped;
+use treering_profile::{Arc, LineCost, MetricId, Profile, Tree};
 
 /// The profile without metrics that are levels, whose columns hold nothing but zeros, and without
 /// those that hold the weights of samples, which are no costs.
@@ -50,51 +48,6 @@ fn tree_of(tree: &Tree, metrics: &[MetricId]) -> Tree {
         columns,
     );
     tree.expect("columns of a tree make a tree")
-}
-
-impl Dropped {
-    /// Notes what only a collector that sees every call knows, and other formats have no place
-    /// for.
-    pub(crate) fn note_details(&mut self, profile: &Profile) {
-        self.note_if(
-            profile.has_counts_apart(),
-            "how often functions were called, which was counted apart from the stacks",
-        );
-        self.note_all_but_counts(profile);
-    }
-
-    /// For a format whose arcs hold calls that were counted apart from the stacks: what it cannot say of them.
-    pub(crate) fn note_counts_of_functions(&mut self, profile: &Profile) {
-        self.note_if(true, "from which lines functions were called: calls stand at the line that cost most");
-        self.note_if(
-            true,
-            "which calls were not counted: they are written as 1, since 0 means no call; counted calls are exact",
-        );
-        let unknown = profile.arcs.iter().filter(|arc| arc.caller == Profile::ROOT);
-        let calls = unknown.fold(0, |sum: u64, arc| sum.saturating_add(arc.calls));
-        let text = format!("{} by functions that are not known", pluralize(calls, "call", "calls"));
-        self.note_if(calls > 0, &text);
-    }
-
-    /// The same, for formats that have a place for calls.
-    pub(crate) fn note_all_but_counts(&mut self, profile: &Profile) {
-        self.note_if(profile.activations.is_some(), "statistics of single activations");
-        self.note_if(!profile.ports.is_empty(), "ports of logic programs");
-        self.note_if(!profile.memory.is_empty(), "memory that functions hold");
-        self.note_if(!profile.points.is_empty(), "points over time");
-        let weighted = profile.metrics.iter().any(|metric| metric.weights().is_some());
-        self.note_if(weighted, "what intervals of confidence follow from where samples weigh differently");
-        for (_, metric) in profile.cost_metrics().filter(|&(id, _)| profile.has_no_stacks_of(id)) {
-            let name = &metric.name;
-            self.note(format!(
-                "that totals of {name} are not known: it was counted by function, and looks like self costs"
-            ));
-        }
-        let flat = profile.recursion == RecursionRule::Flat;
-        self.note_if(flat, "totals: the profile is flat, so there are no callers to derive them from");
-        let biased = profile.metadata.call_bias.is_some();
-        self.note_if(biased, "what measuring a call costs: the costs written are not corrected for it");
-    }
 }
 
 #[cfg(all(test, feature = "all"))]

@@ -51,6 +51,7 @@ mod costs_only;
 pub mod cpuprofile;
 #[cfg(feature = "all")]
 mod detect;
+mod dropped;
 #[cfg(feature = "all")]
 mod error;
 #[cfg(feature = "all")]
@@ -118,6 +119,7 @@ pub mod v8_log;
 pub use binary::{Binaries, Kernel, NoBinaries};
 #[cfg(feature = "all")]
 pub use detect::{detect, detect_foreign, is_ours};
+pub use dropped::Dropped;
 #[cfg(feature = "all")]
 pub use error::Error;
 #[cfg(feature = "all")]
@@ -126,4 +128,4 @@ pub use foreign::{Foreign, Named};
 pub use format::{Format, WriteMetric, WriteWhole, Writing, read_any, read_as};
 pub use gzip::GzipError;
 pub use read_error::{Position, Problem, ReadError};
-pub use report::{Dropped, ReadReport};
+pub use report::ReadReport;

@@ -1,4 +1,4 @@
-//! What reading and writing have to say besides their result.
+//! What a reader has to say besides the profile.
 
 #[cfg(feature = "all")]
 use treering_profile::pluralize;
@@ -84,40 +84,5 @@ impl ReadReport {
 
     fn skipped_warning(&self) -> Option<String> {
         None
-    }
-}
-
-/// The parts of a profile that a written file does not hold, each said once; lower case, no full stop. It is meant
-/// for the user who asked for the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use]
-pub struct Dropped {
-    /// The sentences.
-    pub notes: Vec<String>,
-}
-
-impl Dropped {
-    /// Adds a sentence.
-    pub(crate) fn note(&mut self, text: impl Into<String>) {
-        self.notes.push(text.into());
-    }
-
-    /// Says how many functions are told from others by what the format has no place for, so that
-    /// readers add them up.
-    pub(crate) fn note_shared(&mut self, functions: usize, told_by: &str) {
-        match functions {
-            0 => {}
-            1 => self.note(format!("which of two functions of one {told_by} is meant: readers add them up")),
-            _ => self.note(format!(
-                "which function is meant, of {functions} that have the {told_by} of another: readers add them up"
-            )),
-        }
-    }
-
-    /// Adds a sentence if it is true.
-    pub(crate) fn note_if(&mut self, happened: bool, text: &str) {
-        if happened {
-            self.note(text);
-        }
     }
 }

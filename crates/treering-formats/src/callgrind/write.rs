@@ -10,6 +10,7 @@ use treering_profile::{Arc, FunctionId, FunctionKind, LineId, Metadata, Metric, 
 use crate::Dropped;
 use crate::callgrind::arc::arcs;
 use crate::costs_only::costs_only;
+use crate::dropped::Part;
 use crate::label::{label, module_of_kind, one_line, trimmed_line};
 
 use instructions::Instructions;
@@ -62,14 +63,10 @@ fn write_with(profile: &Profile, estimated: bool, output: impl Write) -> io::Res
 
 fn dropped(profile: &Profile) -> Dropped {
     let mut dropped = Dropped::default();
-    let tree = !profile.is_arcs_only();
-    dropped.note_if(tree, "the tree: only arcs between functions are kept");
-    let threads = profile.threads.len();
-    dropped.note_if(threads > 1, "threads: their costs are added up");
+    dropped.note_parts(profile, &[Part::Tree, Part::Threads]);
     let runs = profile.runs.len();
     dropped.note_if(runs > 1, "runs: their costs are added up, and only the first command is kept");
-    let sampled = profile.metrics.iter().any(|metric| metric.sampling.is_some());
-    dropped.note_if(sampled, "which costs are estimated from samples, and how");
+    dropped.note_parts(profile, &[Part::Sampling]);
     let apart = profile.has_counts_apart();
     let counted = profile.tree.has_calls() || profile.is_arcs_only();
     dropped
@@ -77,9 +74,7 @@ fn dropped(profile: &Profile) -> Dropped {
     if apart {
         dropped.note_counts_of_functions(profile);
     }
-    let inlined = profile.functions.entries().iter().any(|f| f.kind == FunctionKind::Inlined);
-    dropped.note_if(inlined, "which functions were inlined: they look like called ones");
-    dropped.note_if(!profile.sources.is_empty(), "source texts");
+    dropped.note_parts(profile, &[Part::InlinedFunctions, Part::Sources]);
     dropped.note_all_but_counts(profile);
     dropped
 }

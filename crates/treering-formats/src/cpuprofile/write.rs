@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use treering_profile::{FunctionId, FunctionKind, Metadata, MetricId, Profile, Unit};
 
 use crate::cpuprofile::node::ANONYMOUS;
+use crate::dropped::Part;
 use crate::json::write_text;
 use crate::label::label;
 use crate::speedscope::EXPORTER;
@@ -30,23 +31,14 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
 }
 
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
+    use Part::{Arcs, Calls, Lines, Modules, Threads};
     let mut dropped = Dropped::default();
     let of = &profile.metrics[metric.index()];
-    let others =
-        profile.cost_metrics().filter(|&(other, _)| other != metric && of.counted_by() != Some(other));
-    let others: Vec<_> = others.map(|(_, metric)| metric.name.as_str()).collect();
-    if !others.is_empty() {
-        dropped.note(format!("all metrics but {}: {}", of.name, others.join(", ")));
-    }
+    dropped.note_other_metrics(profile, metric, of.counted_by());
     if of.unit != Unit::Nanoseconds {
         dropped.note(format!("the unit of {}: one of it is written as a microsecond", of.name));
     }
-    dropped.note_if(profile.threads.len() > 1, "threads: their costs are added up");
-    dropped.note_if(!profile.modules.is_empty(), "modules");
-    dropped.note_if(!profile.lines.is_empty(), "source lines and call sites");
-    dropped.note_if(profile.tree.has_calls(), "call counts");
-    let arcs = profile.is_arcs_only();
-    dropped.note_if(arcs, "arcs: the profile has no stacks, so each function is a stack of its own");
+    dropped.note_parts(profile, &[Threads, Modules, Lines, Calls, Arcs]);
     dropped.note_details(profile);
     dropped
 }

@@ -9,6 +9,7 @@ use treering_profile::{
 };
 
 use crate::Dropped;
+use crate::dropped::Part;
 use crate::label::{file_name, label};
 use crate::speedscope::EXPORTER;
 
@@ -57,19 +58,8 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
 
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
     let mut dropped = Dropped::default();
-    let others = profile.cost_metrics().filter(|&(other, _)| other != metric);
-    let others: Vec<_> = others.map(|(_, metric)| metric.name.as_str()).collect();
-    if !others.is_empty() {
-        dropped.note(format!(
-            "all metrics but {}: {}",
-            profile.metrics[metric.index()].name,
-            others.join(", ")
-        ));
-    }
-    dropped.note_if(!profile.line_costs.is_empty(), "source lines of the innermost functions");
-    dropped.note_if(profile.tree.has_calls(), "call counts");
-    let arcs = profile.is_arcs_only();
-    dropped.note_if(arcs, "arcs: the profile has no stacks, so each function is a stack of its own");
+    dropped.note_other_metrics(profile, metric, None);
+    dropped.note_parts(profile, &[Part::InnermostLines, Part::Calls, Part::Arcs]);
     dropped.note_details(profile);
     dropped
 }

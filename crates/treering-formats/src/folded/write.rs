@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use treering_profile::{FunctionId, MetricId, NodeId, Profile};
 
 use crate::Dropped;
+use crate::dropped::Part;
 use crate::folded::line::is_comment;
 use crate::folded::{HASH, SEMICOLON, SPACE, SUFFIXES};
 use crate::label::{label, one_line};
@@ -48,22 +49,10 @@ pub fn size(profile: &Profile, metric: MetricId) -> u64 {
 }
 
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
+    use Part::{Arcs, Calls, Lines, Modules, Threads};
     let mut dropped = Dropped::default();
-    let others = profile.cost_metrics().filter(|&(other, _)| other != metric);
-    let others: Vec<_> = others.map(|(_, metric)| metric.name.as_str()).collect();
-    if !others.is_empty() {
-        dropped.note(format!(
-            "all metrics but {}: {}",
-            profile.metrics[metric.index()].name,
-            others.join(", ")
-        ));
-    }
-    dropped.note_if(profile.threads.len() > 1, "threads: their costs are added up");
-    dropped.note_if(!profile.modules.is_empty(), "modules");
-    dropped.note_if(!profile.lines.is_empty(), "source lines and call sites");
-    dropped.note_if(profile.tree.has_calls(), "call counts");
-    let arcs = profile.is_arcs_only();
-    dropped.note_if(arcs, "arcs: the profile has no stacks, so each function is a stack of its own");
+    dropped.note_other_metrics(profile, metric, None);
+    dropped.note_parts(profile, &[Threads, Modules, Lines, Calls, Arcs]);
     dropped.note_details(profile);
     dropped
 }

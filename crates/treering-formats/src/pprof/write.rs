@@ -13,6 +13,7 @@ use treering_profile::{
 
 use crate::Dropped;
 use crate::costs_only::costs_only;
+use crate::dropped::Part;
 use crate::label::{label, module_of_kind};
 use crate::pprof::message;
 use crate::unit;
@@ -66,23 +67,9 @@ pub fn size(profile: &Profile) -> u64 {
 }
 
 fn dropped(profile: &Profile) -> Dropped {
+    use Part::{Arcs, Calls, CostsOutside, FunctionKinds, RandomIntervals, Runs, Sources};
     let mut dropped = Dropped::default();
-    dropped.note_if(profile.tree.has_calls(), "call counts");
-    let arcs = profile.is_arcs_only();
-    dropped.note_if(arcs, "arcs: the profile has no stacks, so each function is a stack of its own");
-    dropped.note_if(profile.runs.len() > 1, "runs: only the first one's command and times are kept");
-    let is_lost = |kind: FunctionKind| kind as u8 >= FunctionKind::Interpreted as u8;
-    let kinds = profile.functions.entries().iter().any(|function| is_lost(function.kind));
-    dropped.note_if(kinds, "which functions are interpreted, built in or tasks");
-    let outside = profile
-        .threads
-        .iter()
-        .any(|thread| profile.metrics().any(|(metric, _)| profile.tree.self_cost(metric, thread.root) > 0));
-    dropped.note_if(outside, "that costs are outside of all functions: they are samples without a stack");
-    dropped.note_if(!profile.sources.is_empty(), "source texts");
-    let jittered = |sampling: &treering_profile::Sampling| sampling.jittered.is_some();
-    let jittered = profile.metrics.iter().filter_map(|m| m.sampling.as_ref()).any(jittered);
-    dropped.note_if(jittered, "whether the intervals between samples were drawn at random");
+    dropped.note_parts(profile, &[Calls, Arcs, Runs, FunctionKinds, CostsOutside, Sources, RandomIntervals]);
     dropped.note_details(profile);
     dropped
 }

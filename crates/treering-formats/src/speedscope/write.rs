@@ -6,6 +6,7 @@ use treering_profile::{FunctionId, Metadata, MetricId, NodeId, Profile, StringId
 
 use crate::Dropped;
 use crate::costs_only::costs_only;
+use crate::dropped::Part;
 use crate::json::{MOST_EXACT, write_text};
 use crate::label::label;
 use crate::speedscope::file::{OurProfile, Ours};
@@ -45,10 +46,7 @@ pub fn size(profile: &Profile) -> u64 {
 
 fn dropped(profile: &Profile, costs: &Profile) -> Dropped {
     let mut dropped = Dropped::default();
-    dropped.note_if(!profile.lines.is_empty(), "source lines and call sites");
-    dropped.note_if(profile.tree.has_calls(), "call counts");
-    let arcs = profile.is_arcs_only();
-    dropped.note_if(arcs, "arcs: the profile has no stacks, so each function is a stack of its own");
+    dropped.note_parts(profile, &[Part::Lines, Part::Calls, Part::Arcs]);
     let large = costs.metrics().any(|(metric, _)| costs.run_cost(metric) > MOST_EXACT);
     dropped.note_if(large, "digits of sums above 2^53, which JavaScript does not have");
     dropped.note_details(profile);
