@@ -9,6 +9,7 @@
 mod archive;
 mod dependency;
 mod docs;
+mod feature;
 mod licence;
 mod link;
 mod odd_folder;

@@ -119,6 +119,7 @@ const STEPS: &[Step] = &[
     ("lints", || {
         succeeds(workspace::cargo().args(["clippy", "--workspace", "--all-targets", "--quiet"]).args(LINTED))
     }),
+    ("formats alone", crate::feature::formats_alone),
     ("dependencies", || (check_dependencies() == ExitCode::SUCCESS && cargo_deny()).into()),
     ("spelling", crate::spelling::check),
     ("documentation", documentation),
