@@ -8,16 +8,16 @@ mod read;
 
 pub use read::{read, used_bytes};
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArcFile {
     /// The process that made it.
     pub process: u32,
     /// How many calls were not counted for want of room.
     pub lost: u64,
-    /// What code was mapped from.
+    /// The files that code was mapped from.
     pub objects: Vec<Object>,
-    /// What each thread called.
+    /// The calls of each thread.
     pub tables: Vec<Table>,
 }
 
@@ -38,7 +38,7 @@ pub struct Object {
     pub path: String,
 }
 
-/// What one thread called; a thread may have several tables.
+/// The calls of one thread; a thread may have several tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// The process.
@@ -63,13 +63,13 @@ pub struct Calls {
 }
 
 impl ArcFile {
-    /// What an address of a process belonged to, at a time.
+    /// The object that held an address of a process, at a time.
     pub fn object_at(&self, address: u64, process: u32, generation: u64) -> Option<&Object> {
         let holds = |object: &&Object| {
             object.generation == generation && (object.start..object.end).contains(&address)
         };
         let own = self.objects.iter().filter(|object| object.process == process).find(holds);
-        // What was mapped before a process was forked is noted for its parent.
+        // Mappings from before a process was forked are noted for its parent.
         own.or_else(|| self.objects.iter().find(holds))
     }
 }

@@ -19,7 +19,7 @@ pub trait Binaries {
     fn is_running_kernel(&mut self, kernel: &Kernel) -> bool;
 }
 
-/// What a file tells of the kernel that it was recorded on.
+/// The kernel that a file was recorded on, as far as the file tells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kernel {
     /// Its build-id, or empty.
@@ -44,7 +44,7 @@ impl Binaries for NoBinaries {
     }
 }
 
-/// What the addresses of a mapping are.
+/// The meaning of the addresses of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Addresses in a module, after the bias is taken away from them; wraps.
@@ -100,7 +100,7 @@ pub(crate) fn module(profile: &mut Profile, path: &str, build_id: &[u8], kind: M
     profile.modules.intern(Module { path, build_id: build_id.into(), kind })
 }
 
-/// What is mapped where in a process. A new mapping replaces what was there.
+/// The mappings of a process. A new one replaces what was there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mappings {
     by_start: BTreeMap<u64, (u64, Place)>,
@@ -129,7 +129,7 @@ impl Mappings {
         self.by_start.insert(start, (end, place));
     }
 
-    /// What an address is in.
+    /// The mapping that holds an address.
     pub(crate) fn find(&self, address: u64) -> Option<Place> {
         let (_, &(end, place)) = self.by_start.range(..=address).next_back()?;
         (address < end).then_some(place)

@@ -1,6 +1,6 @@
 //! How much memory a file may ask for.
 
-/// What may still be taken. The allowances grow with the file, since only a small file that asks
+/// The memory that may still be taken. The allowances grow with the file, since only a small file that asks
 /// for a lot is suspect: a few kilobytes can hold 64 MiB of compressed zeros. They grow fast at first,
 /// since a few kilobytes can honestly hold a recursion a million levels deep, and slowly from then on.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl NestingLimits {
         if self.depth > self.deepest { Err(OverLimit::Depth) } else { Ok(()) }
     }
 
-    /// Behind a value.
+    /// After a value whose beginning was stated by [`enter`](Self::enter).
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;
     }

@@ -21,7 +21,7 @@ pub use read::read;
 pub(crate) use read::read_within;
 pub use write::{write, write_estimated};
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What Valgrind's Callgrind writes"),
     export: Some("For KCachegrind and callgrind_annotate"),

@@ -26,14 +26,14 @@ use crate::label::without_mark;
 pub use read::read;
 pub(crate) use read::read_within;
 
-/// What the table of formats says of it. It is written from a call graph, which is no business of this crate.
+/// Its row in the table of formats. It is written from a call graph, which is no business of this crate.
 pub(crate) const DESCRIPTION: Description = Description {
     extension: Some("xml"),
     import: Some("XML of CBS and of benchmark reports"),
     export: Some("XML of CBS: tasks, who called whom, and cycles, for scripts made for it"),
     begins: is_cbs,
     says_ours: |start| start.windows(MARK.len()).any(|window| window == MARK.as_bytes()),
-    writing: Writing::Apart { one_metric: true },
+    writing: Writing::Custom { one_metric: true },
     ..Description::unzipped("cbs-xml", "XML of CBS", read_within)
 };
 

@@ -24,7 +24,7 @@ use crate::format::Description;
 pub use read::read;
 use read::read_within;
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("Trace events of Chrome"),
     sorts: &[Foreign::ChromeTrace],

@@ -29,7 +29,7 @@ use read::read_within;
 pub(crate) use read::{check_lengths, note_nodes, samples_in_order};
 pub use write::write;
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("V8's profile of processor time"),
     export: Some("For Chrome's developer tools and Visual Studio Code"),

@@ -60,12 +60,12 @@ pub fn is_ours(start: &[u8], writing: Format) -> bool {
     detect(start).is_some_and(|format| format.is_own() || says_so(format))
 }
 
-/// What sort of file it is, of those that are recognised but not read.
+/// The sort of a file, of those that are recognised but not read.
 pub fn detect_foreign(bytes: &[u8]) -> Option<Foreign> {
     sort(bytes).filter(|foreign| foreign.format().is_none())
 }
 
-/// What sort of file of another tool it is, of those that tell it plainly.
+/// The sort of a file of another tool, of those that tell it plainly.
 fn sort(bytes: &[u8]) -> Option<Foreign> {
     if let Some(foreign) = foreign::by_magic(bytes) {
         return Some(foreign);
@@ -151,7 +151,7 @@ fn is_nested(bytes: &[u8]) -> bool {
     first.is_some_and(|(length, inner)| length > 0 && field(inner))
 }
 
-/// What follows a field; inner nothing if the bytes end within it, outer if it is not one of a
+/// The bytes behind a field; inner nothing if the bytes end within it, outer if it is not one of a
 /// pprof profile.
 fn skip_field(tag: u64, bytes: &[u8]) -> Option<Option<&[u8]>> {
     const NUMBER: u64 = 0;

@@ -85,9 +85,9 @@ impl Dropped {
     pub(crate) fn note_shared(&mut self, functions: usize, told_by: &str) {
         match functions {
             0 => {}
-            1 => self.note(format!("which of two functions of one {told_by} is meant: readers add them up")),
+            1 => self.note(format!("the difference between two functions of one {told_by}: readers add them up")),
             _ => self.note(format!(
-                "which function is meant, of {functions} that have the {told_by} of another: readers add them up"
+                "the difference between {functions} functions and others of the same {told_by}: readers add them up"
             )),
         }
     }

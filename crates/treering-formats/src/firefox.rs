@@ -29,7 +29,7 @@ pub use read::read;
 pub(crate) use read::read_within;
 pub use write::write;
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     extension: Some("firefox.json"),
     import: Some("The Firefox Profiler's processed profiles"),

@@ -27,7 +27,7 @@ pub use read::read;
 use read::read_within;
 pub use write::{size, write};
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 #[cfg(feature = "all")]
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("Stacks as text"),

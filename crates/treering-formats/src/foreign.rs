@@ -16,21 +16,21 @@ pub use named::Named;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Foreign {
-    /// What `perf record` writes.
+    /// A file of `perf record`.
     PerfData,
-    /// What `perf script` prints.
+    /// The output of `perf script`.
     PerfScript,
-    /// What `gprof` prints.
+    /// The output of `gprof`.
     GprofText,
-    /// What Python's `cProfile` writes.
+    /// A dump of Python's `cProfile`.
     Pstats,
     /// Profiles of OpenTelemetry, as protobuf.
     Otlp,
     /// Profiles of OpenTelemetry, as JSON.
     OtlpJson,
-    /// What Speedscope saves.
+    /// A file of Speedscope.
     Speedscope,
-    /// What the Firefox Profiler and samply save.
+    /// A file of the Firefox Profiler or samply.
     Firefox,
     /// Trace events, as Chrome and Perfetto show.
     ChromeTrace,
@@ -38,9 +38,9 @@ pub enum Foreign {
     Pyinstrument,
     /// JSON of Ruby's stackprof.
     Stackprof,
-    /// What V8 writes: Node's `--cpu-prof`, Chrome's developer tools.
+    /// A profile of V8: Node's `--cpu-prof`, Chrome's developer tools.
     CpuProfile,
-    /// What SWI-Prolog's `profile_data/1` gives, as JSON.
+    /// An answer of SWI-Prolog's `profile_data/1`, as JSON.
     SwiProfileJson,
     /// Heap profiles of gperftools, before pprof's protobuf.
     LegacyHeap,
@@ -152,7 +152,7 @@ fn is_json(text: &str) -> bool {
 /// How much of a JSON file is looked at, at its start and at its end: writers order keys as they like.
 const JSON_LOOK: usize = 64 << 10;
 
-/// Which tool wrote the JSON, by the keys that only it writes.
+/// The tool that wrote the JSON, by the keys that only it writes.
 fn json(bytes: &[u8]) -> Foreign {
     /// Keys of what is read.
     const READ: [(&[&str], Foreign); 9] = [

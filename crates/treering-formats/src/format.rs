@@ -1,4 +1,4 @@
-//! The formats: what there is to know of each, and which there are.
+//! The list of formats, and the facts about each.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -36,7 +36,7 @@ macro_rules! declare_format {
 declare_format! {
     /// Treering's own.
     Trg in trg,
-    /// What an instrumented program writes while it runs.
+    /// The file of an instrumented program while it runs.
     Live in live,
     /// Stacks as lines of text, for flame graphs.
     Folded in folded,
@@ -46,19 +46,19 @@ declare_format! {
     Otlp in otlp,
     /// Valgrind's Callgrind.
     Callgrind in callgrind,
-    /// What `perf record` writes.
+    /// Files of `perf record`.
     PerfData in perf_data,
-    /// What `perf script` prints.
+    /// The output of `perf script`.
     PerfScript in perf_script,
-    /// What programs compiled with `-pg` write.
+    /// Files of programs compiled with `-pg`.
     Gmon in gmon,
-    /// What gperftools writes.
+    /// Files of gperftools.
     Gperftools in gperftools,
-    /// What GNU gprof prints.
+    /// The output of GNU gprof.
     Gprof in gprof,
-    /// What the pack for SWI-Prolog writes.
+    /// Files of the pack for SWI-Prolog.
     Prolog in prolog,
-    /// What SWI-Prolog's `profile_data/1` gives.
+    /// The answers of SWI-Prolog's `profile_data/1`.
     SwiProfile in swi_profile,
     /// Speedscope's JSON.
     Speedscope in speedscope,
@@ -68,7 +68,7 @@ declare_format! {
     V8Log in v8_log,
     /// Trace events of Chrome.
     ChromeTrace in chrome_trace,
-    /// What Python's cProfile dumps.
+    /// Dumps of Python's cProfile.
     Pstats in pstats,
     /// The Firefox Profiler's processed profiles.
     Firefox in firefox,
@@ -82,7 +82,7 @@ declare_format! {
     Austin in austin,
     /// XML of benchmarks.
     CbsXml in cbs_xml,
-    /// What Octave's `profile ("info")` returns.
+    /// The result of Octave's `profile ("info")`.
     Octave in octave,
 }
 
@@ -98,18 +98,18 @@ pub(crate) enum Reading {
     AsItIs(ReadFile),
 }
 
-/// What there is to know of a format. Each module of a format has one.
+/// The facts about a format. Each module of a format has one.
 #[derive(Debug)]
 pub(crate) struct Description {
     /// Its name on the command line, and the name of its page in `docs/formats`.
     pub(crate) name: &'static str,
-    /// What names of its files usually end with, without the dot, if that is not its name.
+    /// The usual end of names of its files, without the dot, if that is not its name.
     pub(crate) extension: Option<&'static str>,
-    /// What a list of formats calls its files.
+    /// The name of its files in a list of formats.
     pub(crate) title: &'static str,
-    /// What the help of `treering import` says, if its files can be imported.
+    /// The words for it in the help of `treering import`, if its files can be imported.
     pub(crate) import: Option<&'static str>,
-    /// What the help of `treering export` says, if it is offered there.
+    /// The words for it in the help of `treering export`, if it is offered there.
     pub(crate) export: Option<&'static str>,
     /// Whether only Treering writes it.
     pub(crate) is_own: bool,
@@ -165,7 +165,7 @@ pub enum Writing {
     /// They are not.
     Not,
     /// By functions of the format's module, which take more than the profile, or give more.
-    Apart {
+    Custom {
         /// Whether a file holds one metric only.
         one_metric: bool,
     },
@@ -198,7 +198,7 @@ impl Format {
 
     /// Whether a file holds one metric only.
     pub fn holds_one_metric(self) -> bool {
-        matches!(self.writing(), Writing::OneMetric { .. } | Writing::Apart { one_metric: true })
+        matches!(self.writing(), Writing::OneMetric { .. } | Writing::Custom { one_metric: true })
     }
 
     /// Its name on the command line.
@@ -206,12 +206,12 @@ impl Format {
         self.description().name
     }
 
-    /// What names of its files usually end with, without the dot.
+    /// The usual end of names of its files, without the dot.
     pub fn extension(self) -> &'static str {
         self.description().extension.unwrap_or(self.as_str())
     }
 
-    /// What a list of formats calls its files.
+    /// The name of its files in a list of formats.
     pub fn title(self) -> &'static str {
         self.description().title
     }
@@ -226,7 +226,7 @@ impl Format {
         self.description().states_arcs
     }
 
-    /// A line on what is imported; nothing for what needs no import.
+    /// A line on what is imported; nothing for files that need no import.
     pub fn import_help(self) -> Option<&'static str> {
         self.description().import
     }

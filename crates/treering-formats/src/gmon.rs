@@ -34,7 +34,7 @@ pub(crate) use profile::read_within;
 pub use program::{NotExportable, of_profile};
 pub use read::{read, read_of_width};
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("gmon.out, which programs compiled with -pg write"),
     export: Some("For GNU gprof, with the program that was profiled"),
@@ -44,7 +44,7 @@ pub(crate) const DESCRIPTION: Description = Description {
     },
     // The format has no field for the writing program. That of BSD is not written.
     says_ours: |start| start.starts_with(MAGIC),
-    writing: Writing::Apart { one_metric: true },
+    writing: Writing::Custom { one_metric: true },
     ..Description::as_it_is("gmon", "gmon.out", read_within)
 };
 
@@ -84,7 +84,7 @@ impl Layout {
     }
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gmon {
     /// How it was written, or is to be.
@@ -106,7 +106,7 @@ pub struct Histogram {
     pub high: u64,
     /// How many samples were taken in one `dimension`, such as a second.
     pub rate: u32,
-    /// What the samples measure, such as `seconds`; at most 15 bytes are written.
+    /// The quantity that the samples measure, such as `seconds`; at most 15 bytes are written.
     pub dimension: String,
     /// A letter for it, such as `s`.
     pub abbreviation: u8,

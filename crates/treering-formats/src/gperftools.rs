@@ -25,7 +25,7 @@ use crate::format::Description;
 
 pub use read::{read, read_with};
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("Processor time and heap profiles of gperftools, as before protobuf"),
     sorts: &[Foreign::LegacyHeap],

@@ -1,7 +1,7 @@
-//! What GNU gprof prints: flat profile and call graph, as text.
+//! The output of GNU gprof: flat profile and call graph, as text.
 //!
 //! Times are as printed, in hundredths of a second. The call graph tells calls for each caller and callee;
-//! what it tells of the time of callees are estimates, which are made anew from the calls.
+//! its times of callees are estimates, which are made anew from the calls.
 //!
 //! ```
 //! use treering_formats::gprof;

@@ -24,7 +24,7 @@ pub(crate) fn says_exporter(start: &[u8]) -> bool {
     start.contains(&format!("\"exporter\":\"{EXPORTER}"))
 }
 
-/// A number of nanoseconds, given in another unit; nothing for what is below 0 or no number.
+/// A number of nanoseconds, given in another unit; nothing for a value below 0 and for one that is no number.
 pub(crate) fn nanoseconds(value: f64, per_unit: f64) -> Option<u64> {
     let scaled = (value * per_unit).round();
     (scaled >= 0.0 && scaled < u64::MAX as f64).then_some(scaled as u64)

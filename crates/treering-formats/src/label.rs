@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use treering_profile::{FunctionId, FunctionKind, ModuleKind, Profile};
 
-/// What a function is called where only a name can be given: its name, its address when it was
+/// The name of a function where only a name can be given: its own, its address when it was
 /// not resolved, else `[unknown]`; for a thread's root `[root]`.
 pub(crate) fn label(profile: &Profile, function: FunctionId) -> Cow<'_, str> {
     let function = &profile.functions[function];
@@ -55,7 +55,7 @@ pub(crate) fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// What a reader says of names that [`text_of`] changed.
+/// The note for names that [`text_of`] changed.
 pub(crate) const NOT_UTF8: &str = r"some bytes are not UTF-8; they are shown as \xe4 and the like";
 
 /// A text file without the mark that some editors put at the start of UTF-8.
@@ -103,7 +103,7 @@ pub(crate) fn unescaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(name)
 }
 
-/// What sort of module a path or name stands for.
+/// The kind of a module, by its path or name.
 pub(crate) fn module_kind(name: &str) -> ModuleKind {
     match name {
         "[vdso]" | "linux-vdso.so.1" => ModuleKind::Vdso,
@@ -134,7 +134,7 @@ pub(crate) fn module_of_kind(kind: FunctionKind) -> Option<&'static str> {
 /// The name of a thread's root, to which costs outside of all functions are charged.
 pub(crate) const ROOT: &str = "[root]";
 
-/// What follows the last slash.
+/// The part behind the last slash.
 pub(crate) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }

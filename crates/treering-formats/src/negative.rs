@@ -32,7 +32,7 @@ impl Negative {
         self.nodes.is_empty() && self.arcs.is_empty()
     }
 
-    /// What they add up to.
+    /// Their sum.
     pub(crate) fn sum(&self, metric: MetricId) -> i128 {
         self.nodes.iter().filter(|((_, of), _)| *of == metric).map(|(_, cost)| cost).sum()
     }
@@ -90,8 +90,8 @@ impl Negative {
             below.iter().for_each(|&(node, cost)| profile.tree.add_self_cost(negative, node, cost));
             below_arcs.iter().for_each(|&(at, cost)| profile.arcs[at].total_costs.push((negative, cost)));
             report.notes.push(format!(
-                "{name} is below 0 in places (functions: {}, arcs: {}): there it is 0, and what it is below 0 is in \
-                 the metric `{name} (negative)`",
+                "{name} is below 0 in places (functions: {}, arcs: {}): their cost is 0, and the amount below 0 is in the \
+                 metric `{name} (negative)`",
                 below.len(),
                 below_arcs.len()
             ));

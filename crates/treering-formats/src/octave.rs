@@ -22,7 +22,7 @@ fn shape(text: &str) -> Problem {
 /// How the text of `save -text` begins.
 pub(crate) const TEXT_START: &[u8] = b"# Created by Octave ";
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("Octave's profile (\"info\"), written by jsonencode or save -text"),
     begins: |start| start.starts_with(TEXT_START) || is_json(start),

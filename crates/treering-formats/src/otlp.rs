@@ -1,10 +1,10 @@
 //! Profiles of OpenTelemetry (OTLP, `v1development`), as protobuf or JSON.
 //!
-//! What the eBPF profiler, async-profiler and collectors write. All schemas with a dictionary are read: those of v1.7,
+//! The eBPF profiler, async-profiler and collectors write them. All schemas with a dictionary are read: those of v1.7,
 //! of v1.8, and of v1.9 and later, which is written. The messages are those of
 //! `opentelemetry/proto/profiles/v1development/profiles.proto`, written out by hand.
 //!
-//! What the messages mean is that of pprof, from which they were made, so they are read and written by way of it.
+//! The messages mean the same as those of pprof, from which they were made, so they are read and written by way of it.
 
 mod convert;
 mod json;
@@ -21,7 +21,7 @@ pub(crate) use read::read_within;
 pub use read::{read, read_labelled};
 pub use write::write;
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     extension: Some("otlp"),
     import: Some("Profiles of OpenTelemetry, protobuf or JSON"),

@@ -22,7 +22,7 @@ use crate::format::Description;
 
 pub use read::{needs_unwinding, read, read_with};
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What perf record writes"),
     sorts: &[Foreign::PerfData],

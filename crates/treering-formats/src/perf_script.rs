@@ -1,4 +1,4 @@
-//! What `perf script` prints: samples as text, one after the other.
+//! The output of `perf script`: samples as text, one after the other.
 //!
 //! There is no specification: which fields a line has depends on perf's version, on what was recorded
 //! and on `-F`. Read are samples with and without call chains, with inlined functions, source lines,

@@ -20,7 +20,7 @@ pub(crate) use read::{read_message, read_within};
 pub(crate) use write::{MARK, write_plain};
 pub use write::{size, write};
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 #[cfg(feature = "all")]
 pub(crate) const DESCRIPTION: Description = Description {
     extension: Some("pb.gz"),

@@ -1,4 +1,4 @@
-//! What the pack for SWI-Prolog writes: the tree of the system's own profiler, as lines of text.
+//! The files of the pack for SWI-Prolog: the tree of the system's own profiler, as lines of text.
 //!
 //! It can be written without a compiler, and holds what that profiler knows: exact calls, and time in
 //! ticks of its timer. `docs/formats/prolog.md` describes it.
@@ -21,7 +21,7 @@ use crate::format::Description;
 pub use read::read;
 pub(crate) use read::{NO_SAMPLES, notes_on_ticks, read_within, shared};
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("What the pack for SWI-Prolog writes"),
     is_own: true,
@@ -29,5 +29,5 @@ pub(crate) const DESCRIPTION: Description = Description {
     ..Description::unzipped("prolog", "what the pack for SWI-Prolog writes", read_within)
 };
 
-/// What every file starts with.
+/// The start of every file.
 pub(crate) const MAGIC: &[u8] = b"treering prolog profile\t";

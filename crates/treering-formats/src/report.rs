@@ -1,4 +1,4 @@
-//! What a reader has to say besides the profile.
+//! The report of a reader, beside the profile.
 
 #[cfg(feature = "all")]
 use treering_profile::pluralize;
@@ -6,7 +6,7 @@ use treering_profile::pluralize;
 #[cfg(feature = "all")]
 use crate::trg::Loss;
 
-/// What a reader could not use, and what a person should know of the rest.
+/// Parts of a file that its reader could not use, and notes that a person should know of the rest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadReport {
     /// Whether the writer of the file was stopped before it finished.
@@ -17,7 +17,7 @@ pub struct ReadReport {
     /// Kind and version of frames of a `.trg` file that this version does not know.
     #[cfg(feature = "all")]
     pub skipped: Vec<(u16, u16)>,
-    /// What the format could say and the profile cannot, each said once; lower case, no full
+    /// Facts that the format could state and the profile cannot, each said once; lower case, no full
     /// stop.
     pub notes: Vec<String>,
 }

@@ -32,7 +32,7 @@ impl SampledEvent {
         Self { name: name.to_vec(), samples, cost, period, without_period: 0 }
     }
 
-    /// What a sample costs.
+    /// The costs of a sample.
     pub(crate) fn weights(&mut self, profile: &mut Profile, period: Option<u64>) -> Vec<(MetricId, u64)> {
         let mut weights = vec![(self.samples, 1)];
         match period {

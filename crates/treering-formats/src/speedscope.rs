@@ -1,6 +1,6 @@
 //! The files of [Speedscope](https://www.speedscope.app): JSON with stacks or call events.
 //!
-//! What they look like is said by `file-format-schema.json` in the npm package `speedscope`. There are
+//! Their schema is `file-format-schema.json` in the npm package `speedscope`. There are
 //! names, files and lines of functions, and any number of profiles with a value each.
 //!
 //! ```
@@ -28,7 +28,7 @@ use read::read_within;
 pub(crate) use write::EXPORTER;
 pub use write::{size, write};
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     extension: Some("speedscope.json"),
     import: Some("Speedscope's JSON"),

@@ -1,4 +1,4 @@
-//! What SWI-Prolog's `profile_data/1` gives, as `print/1`, `writeq/1` or `write_canonical/1` write it, and as JSON.
+//! The answers of SWI-Prolog's `profile_data/1`, as `print/1`, `writeq/1` or `write_canonical/1` write it, and as JSON.
 //!
 //! A dict of a summary and of nodes, one for each predicate, with its callers. Times are ticks of a timer.
 //! `ticks_self` leaves out what a predicate took within itself, so self costs are taken from the callers.
@@ -27,7 +27,7 @@ use crate::{Foreign, Problem};
 pub use read::read;
 use read::read_within;
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     import: Some("SWI-Prolog's profile_data, written by print or as JSON"),
     states_arcs: true,

@@ -29,10 +29,10 @@ pub use read::read;
 pub use scan::{Frames, RawFrame};
 pub use write::{Appender, write};
 
-/// What the table of formats says of it.
+/// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
     is_own: true,
     begins: |start| start.starts_with(&MAGIC[..4]),
-    writing: Writing::Apart { one_metric: false },
+    writing: Writing::Custom { one_metric: false },
     ..Description::as_it_is("trg", ".trg", |bytes, _| read(bytes))
 };

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_is_found() {
+    fn counted_calls_and_objects_are_found() {
         let read = read(&file()).unwrap();
         assert_eq!(read.lost, 5);
         assert_eq!(read.tables[0].arcs, [Calls { from: 0x1004, callee: 0x2004, calls: 7 }]);

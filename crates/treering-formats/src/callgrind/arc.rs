@@ -62,7 +62,7 @@ fn with_counts(profile: &Profile, measured: Vec<Arc>) -> Vec<Arc> {
     arcs.into_values().collect()
 }
 
-/// What an arc is looked up by.
+/// The key of an arc.
 type Key = (FunctionId, FunctionId, Option<LineId>);
 
 /// A walk over the tree, callers before callees.
@@ -114,7 +114,7 @@ impl<'a> Measurement<'a> {
         }
     }
 
-    /// Caller and callee of the call that the node stands for; nothing for what a root calls.
+    /// Caller and callee of the call that the node stands for; nothing for a function that a root calls.
     fn ends(&self, node: NodeId) -> Option<(FunctionId, FunctionId)> {
         let tree = &self.profile.tree;
         let caller = tree.function(tree.parent(node)?);

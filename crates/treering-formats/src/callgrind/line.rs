@@ -9,7 +9,7 @@ pub(super) const NO_NUMBER: Problem = Problem::Expected("a number");
 
 const POSITION_OVERFLOW: Problem = Problem::Expected("a position from 0 to 2^64");
 
-/// What a line is.
+/// A line of the file, by its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
     /// Empty, or a comment.
@@ -26,7 +26,7 @@ pub(crate) enum Line<'a> {
     Costs(&'a str),
 }
 
-/// What a name is the name of.
+/// The thing that a name names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Object,

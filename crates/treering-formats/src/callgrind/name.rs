@@ -31,7 +31,7 @@ fn known(text: &str) -> &str {
     if text == "???" { "" } else { text }
 }
 
-/// What the numbers stand for.
+/// Names by their numbers.
 #[derive(Debug)]
 pub(crate) struct Names<T> {
     by_number: HashMap<u64, T>,
@@ -45,7 +45,7 @@ impl<T> Default for Names<T> {
 }
 
 impl<T: Copy> Names<T> {
-    /// What `name` stands for; `make` makes it from the text of a definition.
+    /// The thing that `name` names; `make` makes it from the text of a definition.
     ///
     /// A number that was not defined, which some older files have, stands for what `make` makes of
     /// `undefined(number)`, from then on.

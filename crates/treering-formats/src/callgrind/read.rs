@@ -57,7 +57,7 @@ enum Position {
     Address,
 }
 
-/// What the next cost line means.
+/// The meaning of the next cost line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
     SelfCost,
@@ -110,7 +110,7 @@ struct Reader {
     /// Whether the file says that the costs of its arcs are estimates of ours. They are made again where they are
     /// wanted, and marked then.
     estimated: bool,
-    /// What the file says its costs add up to.
+    /// The totals that the file states.
     stated: Vec<i128>,
     part_stated: Option<Vec<i128>>,
     /// Whether the last part ends with what its costs add up to, so that nothing of it is missing.

@@ -67,11 +67,13 @@ fn dropped(profile: &Profile) -> Dropped {
     let runs = profile.runs.len();
     dropped.note_if(runs > 1, "runs: their costs are added up, and only the first command is kept");
     dropped.note_parts(profile, &[Part::Sampling]);
-    let apart = profile.has_counts_apart();
+    let counted_apart = profile.has_counts_apart();
     let counted = profile.tree.has_calls() || profile.is_arcs_only();
-    dropped
-        .note_if(!counted && !apart, "call counts: they are unknown, and written as 1 since 0 means no call");
-    if apart {
+    dropped.note_if(
+        !counted && !counted_apart,
+        "call counts: they are unknown, and written as 1 since 0 means no call",
+    );
+    if counted_apart {
         dropped.note_counts_of_functions(profile);
     }
     dropped.note_parts(profile, &[Part::InlinedFunctions, Part::Sources]);
@@ -100,7 +102,7 @@ fn run_costs(profile: &Profile) -> Vec<u64> {
     profile.metrics().map(|(metric, _)| profile.run_cost(metric)).collect()
 }
 
-/// What is to be written of the functions, in the order of the file.
+/// The functions and their costs, in the order of the file.
 struct Functions {
     /// By module and file, so that each is stated once.
     order: Vec<FunctionId>,
@@ -298,9 +300,9 @@ impl<W: Write> Writer<'_, W> {
 
     /// Costs after what they belong to; zeros at the end are left out, but for the first number.
     fn costs_line(&mut self, what: &str, costs: &[u64]) -> io::Result<()> {
-        let kept = costs.iter().rposition(|&cost| cost > 0).map_or(1, |last| last + 1);
+        let length = costs.iter().rposition(|&cost| cost > 0).map_or(1, |last| last + 1);
         write!(self.output, "{what}")?;
-        for cost in costs.iter().take(kept) {
+        for cost in costs.iter().take(length) {
             write!(self.output, " {cost}")?;
         }
         writeln!(self.output)

@@ -9,7 +9,7 @@ use quick_xml::events::{BytesStart, Event};
 use crate::budget::Budget;
 use crate::{Problem, ReadError};
 
-/// What a report has.
+/// The contents of a report.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     /// Elements of the summary and what they hold, such as `name` and `date`.
@@ -145,7 +145,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// What an element holds, up to its end.
+    /// Reads the text of an element, up to its end.
     fn text(&mut self, name: &str) -> Result<(), ReadError> {
         let end = format!("</{name}>");
         let rest = &self.file[self.at..];
@@ -180,7 +180,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// What an element says at its start; gives its name.
+    /// Reads the start of an element; gives its name.
     fn element(&mut self, tag: &BytesStart<'_>) -> Result<String, ReadError> {
         const NUMBERS: usize = 16;
         self.budget.numbers(1, NUMBERS).map_err(|over| ReadError::at_byte(self.at, over))?;

@@ -150,7 +150,7 @@ impl Graph {
 
 const LARGE_SUM: Problem = Problem::Expected("a sum of costs below 2^64 ns");
 
-/// Milliseconds as nanoseconds; nothing for what is no time, as shares of nothing are.
+/// Milliseconds as nanoseconds; 0 for a number that is no time, such as a share of no cost.
 fn ns(ms: f64) -> u64 {
     nanoseconds(ms.max(0.0), 1e6).unwrap_or(0)
 }

@@ -15,7 +15,7 @@ pub(crate) enum Event {
     Complete(FunctionId, u64),
 }
 
-/// What did not fit.
+/// Events that did not fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Misfits {
     /// Ends without a begin; they had no effect.
@@ -119,7 +119,7 @@ mod tests {
 
     use super::*;
 
-    /// What functions `a`, `b` ... cost and how often they were called, for events such as `0B a`, `5E` and
+    /// The costs of functions `a`, `b` ... and how often they were called, for events such as `0B a`, `5E` and
     /// `2X7 b`.
     fn costs(events: &str) -> (String, Misfits) {
         let mut profile = Profile::new(RecursionRule::Full);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_counted() {
+    fn events_that_do_not_fit_are_counted() {
         for (events, expected, ends, cut, open) in [
             ("0E a, 0B a, 5E a", "a 1x5", 1, 0, 0),
             ("0B a, 2B b, 9E a", "a 1x2, ab 1x7", 0, 1, 0),

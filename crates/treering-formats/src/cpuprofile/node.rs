@@ -56,16 +56,16 @@ pub(crate) struct Tick {
     pub(crate) ticks: u64,
 }
 
-/// What stands for time in which nothing ran; it costs nothing.
+/// The function that stands for time in which nothing ran; it costs nothing.
 const IDLE: &str = "(idle)";
 
-/// What a function without a name is called.
+/// The name of a function that has none.
 pub(crate) const ANONYMOUS: &str = "(anonymous)";
 
 /// The nodes of one profile as nodes of ours.
 #[derive(Default)]
 pub(crate) struct Nodes {
-    /// By their ids; nothing for what stands for idle time.
+    /// By their ids; nothing for the function that stands for idle time.
     places: HashMap<u64, Option<NodeId>>,
     /// How long nothing ran, in nanoseconds.
     pub(crate) idle_ns: u64,
@@ -136,7 +136,7 @@ impl Nodes {
             self.place(profile, thread, &nodes[at], caller);
             open.extend(below[at].iter().map(|&child| (child, Some(nodes[at].id))));
         }
-        // What is not reached from a node without a caller is in a circle.
+        // A node that is not reached from a node without a caller is in a circle.
         match nodes.iter().find(|node| !self.places.contains_key(&node.id)) {
             Some(node) if placed < nodes.len() => Err(tangled(node.id)),
             _ => Ok(()),

@@ -23,7 +23,7 @@ struct File {
     samples: Vec<u64>,
     #[serde(default, rename = "timeDeltas")]
     deltas: Vec<f64>,
-    /// What our own files say that the numbers are.
+    /// The metric that our own files name.
     metric: Option<String>,
     unit: Option<Unit>,
 }

@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
         Ok(nodes)
     }
 
-    /// Which stacks are those of samples of the thread, or of their callers.
+    /// Marks the stacks of samples of the thread, and those of their callers.
     fn wanted(&mut self, view: &View<'_>) -> Result<Vec<bool>, ReadError> {
         let stacks = view.table("stackTable", |tables| tables.stacks.as_ref())?;
         let mut wanted = vec![false; stacks.frame.len()];
@@ -323,7 +323,7 @@ impl<'a> Reader<'a> {
         *self.metrics.entry(key).or_insert_with(add)
     }
 
-    /// What samples say of processor time since the last one.
+    /// The processor time that samples state since the last one.
     fn cpu<'b>(&mut self, samples: &'b Samples) -> Option<(MetricId, f64, &'b [Option<f64>])> {
         let unit = self.file.meta.units.as_ref().and_then(|units| units.cpu.as_deref());
         let factor = match unit {

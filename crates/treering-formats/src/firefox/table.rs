@@ -25,7 +25,7 @@ pub(crate) struct Meta {
     pub(crate) version: Option<f64>,
     #[serde(default, rename = "sampleUnits")]
     pub(crate) units: Option<Units>,
-    /// What our own files say that the weights are.
+    /// The metric that our own files name.
     #[serde(default)]
     pub(crate) treering: Option<String>,
 }

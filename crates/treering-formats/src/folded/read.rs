@@ -170,7 +170,7 @@ impl Reader {
                 self.import.push(function, None);
             }
         }
-        // What is too large is found when the costs are added up.
+        // Sums that are too large are found when the costs are added up.
         let weight = u64::try_from(line.weight.scaled(decimals)).unwrap_or(u64::MAX);
         self.import.add(self.thread, &[(metric, weight)]).map(drop)
     }

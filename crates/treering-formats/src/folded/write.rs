@@ -141,7 +141,7 @@ impl Stacks {
             return None;
         }
         let callers = parent.and_then(|parent| stack_of[parent.index()]);
-        // What a root calls starts a stack of its own, without the root.
+        // A function that a root calls starts a stack of its own, without the root.
         let below_root = parent.is_some_and(|parent| profile.tree.function(parent) == Profile::ROOT);
         let callers = callers.filter(|_| !below_root);
         let name = name_of[profile.tree.function(node).index()];
@@ -162,7 +162,7 @@ impl Stacks {
     }
 }
 
-/// What a function is called in the file, and whether characters of its name were replaced.
+/// The name of a function in the file, and whether characters of it were replaced.
 fn written_name(profile: &Profile, function: FunctionId) -> (String, bool) {
     let kind = profile.functions[function].kind;
     let suffix = SUFFIXES.iter().find(|(_, marked)| *marked == kind).map_or("", |(suffix, _)| suffix);

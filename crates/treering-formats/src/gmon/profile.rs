@@ -12,7 +12,7 @@ use super::{Gmon, Histogram, UNIT, read};
 use crate::budget::Budget;
 use crate::{Problem, ReadError, ReadReport};
 
-/// What must be known of the program that wrote a `gmon.out`.
+/// The program that wrote a `gmon.out`.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// Its path; empty if it is not known.
@@ -236,7 +236,7 @@ impl<'a> Builder<'a> {
 
 const NANOSECONDS: u64 = 1_000_000_000;
 
-/// What has been given away of a bin.
+/// The part of a bin that has been given away.
 struct Given {
     samples: u64,
     rate: u64,

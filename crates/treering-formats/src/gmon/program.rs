@@ -33,7 +33,7 @@ impl fmt::Display for NotExportable {
 
 impl std::error::Error for NotExportable {}
 
-/// What a `gmon.out` can hold of a profile: of one module, or else of that in which most was spent, its self
+/// The part of a profile that a `gmon.out` can hold: of one module, or else of that in which most was spent, its self
 /// costs in one metric and the calls between its functions. Returns the path of that module with it.
 ///
 /// Samples with a known address are in the bin of two bytes at that address. If no addresses are known, each function
@@ -270,7 +270,7 @@ fn histograms(profile: &Profile, metric: MetricId, costs: &BTreeMap<u64, u64>) -
     histograms
 }
 
-/// What one tick of a histogram stands for.
+/// The cost of one tick of a histogram.
 struct Ticks {
     dimension: String,
     abbreviation: u8,

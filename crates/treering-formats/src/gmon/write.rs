@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use super::{ARC, BLOCKS, Gmon, HEADER, HISTOGRAM, Histogram, Layout, MAGIC, VERSION};
 
-/// What a bin of a file can hold.
+/// The largest count of a bin.
 const FULL_BIN: u64 = u16::MAX as u64;
 
-/// What an arc of a file can hold.
+/// The largest count of an arc.
 const FULL_ARC: u64 = u32::MAX as u64;
 
 impl Gmon {

@@ -41,13 +41,13 @@ impl Layout {
     }
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Samples<'a> {
     pub(super) period_us: u64,
     /// Counts and addresses; the innermost is where the processor was, the others are where calls return to.
     pub(super) stacks: Vec<(u64, Vec<u64>)>,
-    /// What follows the stacks.
+    /// The text behind the stacks.
     pub(super) maps: &'a [u8],
     /// Whether the mark of their end is missing.
     pub(super) unfinished: bool,

@@ -13,7 +13,7 @@ use crate::{Problem, ReadError};
 /// Objects and bytes.
 pub(super) type Amount = (u64, u64);
 
-/// What a heap profile holds.
+/// The contents of a heap profile.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Heap<'a> {
     /// The bytes per sampled allocation, on average; nothing if all allocations were counted.
@@ -22,11 +22,11 @@ pub(super) struct Heap<'a> {
     pub(super) is_growth: bool,
     /// In use, allocated, and the addresses that calls return to, the innermost first.
     pub(super) stacks: Vec<(Amount, Amount, Vec<u64>)>,
-    /// What follows the stacks.
+    /// The text behind the stacks.
     pub(super) maps: &'a [u8],
 }
 
-/// What heap profiles begin with.
+/// The start of heap profiles.
 pub(super) const HEADING: &str = "heap profile:";
 
 /// Reads a file, which begins with the heading.

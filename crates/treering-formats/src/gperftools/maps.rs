@@ -1,4 +1,4 @@
-//! What was mapped, as `/proc/self/maps` lists it.
+//! The mappings of the program, as `/proc/self/maps` lists them.
 
 use treering_profile::Profile;
 

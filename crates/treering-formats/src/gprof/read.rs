@@ -59,11 +59,11 @@ enum Part {
     BsdGraph,
 }
 
-/// What was read of the tables.
+/// The rows of the tables.
 #[derive(Default)]
 struct Tables<'a> {
     part: Part,
-    /// What a sample stands for, in seconds.
+    /// The time of a sample, in seconds.
     period: Option<f64>,
     flat: Vec<FlatRow<'a>>,
     /// Functions of the call graph and their self seconds.
@@ -136,7 +136,7 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// What stands below the function of an entry are its callees, or, of a cycle, its functions.
+    /// The rows below the function of an entry are its callees, or, of a cycle, its functions.
     fn end_entry(&mut self) {
         let rows = std::mem::take(&mut self.open_arcs);
         let Some(caller) = self.primary.take().filter(|entry| !entry.is_cycle()) else { return };
@@ -203,7 +203,7 @@ struct Builder<'a> {
     sum: u64,
 }
 
-/// What times are printed in.
+/// The unit of printed times.
 const HUNDREDTH_NS: u64 = 10_000_000;
 
 impl<'a> Builder<'a> {

@@ -71,7 +71,7 @@ pub fn read_running(bytes: &[u8], raw_now_ns: Option<u64>) -> Result<Running, Re
     Ok(Running { profile: reader.profile, report, threads, state })
 }
 
-/// What is damaged in a file, where it stands, and what that means for the profile.
+/// The damaged parts of a file, their places, and the consequences for the profile.
 fn damage(found: &Findings) -> Vec<String> {
     if found.is_empty() {
         return Vec::new();
@@ -308,7 +308,7 @@ impl<'a> Reader<'a> {
             ..Losses::default()
         });
         let node = self.profile.threads[id.index()].root;
-        // What was used and allocated outside of any task.
+        // Memory that was used and allocated outside of any task.
         self.add_costs(node, root);
         node
     }
@@ -441,7 +441,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What sort of function has a kind of the runtime's.
+/// The kind of a function, by that of the runtime.
 fn kind_of(kind: u32) -> FunctionKind {
     match kind {
         function_kind::TASK => FunctionKind::Task,

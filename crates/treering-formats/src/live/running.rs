@@ -1,4 +1,4 @@
-//! What a live file tells of its writer beside the profile.
+//! The writer of a live file, and the state of its threads.
 
 use treering_events::{View, flag, thread_state};
 use treering_profile::{FunctionId, Profile};
@@ -44,9 +44,9 @@ impl Writer {
 pub struct Running {
     /// The profile so far.
     pub profile: Profile,
-    /// What could not be used.
+    /// Parts that could not be used.
     pub report: ReadReport,
-    /// What its threads are doing, in the order of those of the profile.
+    /// The state of its threads, in the order of those of the profile.
     pub threads: Vec<ThreadNow>,
     /// Whether the file is as it was written.
     pub state: FileState,
@@ -63,7 +63,7 @@ pub enum FileState {
     Unchecked,
 }
 
-/// What a thread is doing.
+/// The state of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadNow {
     /// Whether it runs; else it has ended.

@@ -36,7 +36,7 @@ impl<'a> Parser<'a> {
         Ok(rest[..end].trim_ascii_end())
     }
 
-    /// What follows `# key: ` on the next line that is not empty.
+    /// The text behind `# key: ` on the next line that is not empty.
     fn header(&mut self, key: &'static str) -> Result<&'a [u8], ReadError> {
         while self.bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.at += 1;

@@ -235,7 +235,7 @@ impl<'a> Converter<'a> {
             .any(|label| Some(label.key) == key && Some(label.str) == kernel)
     }
 
-    /// Which value of samples a type is.
+    /// The place of a type among the values of samples.
     fn value(&mut self, tables: &Tables<'_>, of: &ValueType, user: &str) -> Result<usize, ReadError> {
         let name = self.string(tables.dictionary.text(of.type_strindex, user)?);
         let unit = self.string(tables.dictionary.text(of.unit_strindex, user)?);

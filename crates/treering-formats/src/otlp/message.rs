@@ -16,7 +16,7 @@ pub(super) struct ProfilesData {
     pub(super) dictionary: Option<Dictionary>,
 }
 
-/// What all profiles share.
+/// The tables that all profiles share.
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Dictionary {
@@ -85,7 +85,7 @@ pub(super) struct ScopeProfiles {
     pub(super) profiles: Vec<Profile>,
 }
 
-/// What made the profiles.
+/// The maker of the profiles.
 #[derive(Clone, PartialEq, Message, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Scope {

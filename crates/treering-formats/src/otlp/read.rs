@@ -66,7 +66,7 @@ fn read_chosen(
     Ok((profile, report))
 }
 
-/// What one byte of a file may become, in bytes: a message of two has the size of its fields.
+/// How many bytes in memory one byte of a file may become: a message of two has the size of its fields.
 const MOST_PER_BYTE: usize = 64;
 
 /// The message, by the schema that it fits.

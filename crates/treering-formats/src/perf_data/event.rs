@@ -26,9 +26,9 @@ pub(crate) struct Event {
     kind: (u32, u64),
     /// The period, unless a frequency was asked for.
     pub(crate) period: Option<u64>,
-    /// Which fields samples have.
+    /// The fields of samples.
     pub(crate) fields: u64,
-    /// Which fields the values of counters have.
+    /// The fields of the values of counters.
     pub(crate) read_format: u64,
     /// Whether other records have a time, a thread and so on at their end.
     pub(crate) marks_all: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// What a `struct perf_event_attr` says, and how many bytes that says it has.
+    /// Reads a `struct perf_event_attr`; gives the size that it states as well.
     pub(crate) fn parse(fields: &mut Fields<'_>) -> Option<(Self, u32)> {
         let start = fields.at();
         let kind = fields.u32()?;

@@ -119,7 +119,7 @@ impl Record<'_> {
 /// How many bytes the header of a record has.
 const RECORD_HEADER: usize = 8;
 
-/// What a file says besides its records.
+/// The parts of a file besides its records.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     pub(crate) big_endian: bool,
@@ -213,7 +213,7 @@ impl Parts {
         Ok(())
     }
 
-    /// What the parts behind the records say. What is damaged there is left out: nothing is counted by it.
+    /// Reads the parts behind the records. Damaged ones are left out: nothing is counted by them.
     fn add_features<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -286,7 +286,7 @@ impl Parts {
         self.build_ids.insert(fields.text().to_vec(), id[..given].to_vec());
     }
 
-    /// What a record of `perf record -o -` says that stands in the header of a file.
+    /// Reads a record of `perf record -o -` that holds what stands in the header of a file.
     pub(crate) fn add_header_record(&mut self, record: Record<'_>) -> Result<(), Problem> {
         let mut fields = Fields::new(record.body, self.big_endian);
         match record.kind {
@@ -377,7 +377,7 @@ fn decompress(
 /// Goes through records.
 pub(crate) struct Records<'a> {
     fields: Fields<'a>,
-    /// What stands for the place of all records in the file, of those that have none.
+    /// The place that is stated for all records, where they have none of their own in the file.
     offset: Option<u64>,
     /// Whether the last record is not whole.
     pub(crate) is_cut: bool,

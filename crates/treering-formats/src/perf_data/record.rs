@@ -1,4 +1,4 @@
-//! What records of the kernel hold.
+//! The contents of records of the kernel.
 
 use crate::perf_data::event::{Event, sample};
 use crate::perf_data::file::{Fields, Record, kind};
@@ -72,7 +72,7 @@ pub(crate) enum Context {
 }
 
 impl Context {
-    /// What an entry of a call chain marks; nothing if it is an address.
+    /// The context that an entry of a call chain marks; nothing if it is an address.
     pub(crate) fn of_mark(entry: u64) -> Option<Self> {
         const LOWEST: u64 = (-4095_i64) as u64;
         const KERNEL: u64 = (-128_i64) as u64;

@@ -21,7 +21,7 @@ pub(crate) struct Header<'a> {
     pub(crate) has_text: bool,
 }
 
-/// What a line that starts like a sample is.
+/// A line that starts like a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start<'a> {
     /// A sample.
@@ -196,7 +196,7 @@ fn is_cpu(word: &[u8]) -> bool {
     inner.is_some_and(|inner| inner == b"-01" || !inner.is_empty() && number(inner).is_some())
 }
 
-/// What `-F misc` prints: where the processor was, `U` or `K`, and flags of other records.
+/// A word of `-F misc`: where the processor was, `U` or `K`, and flags of other records.
 fn is_misc(word: &[u8]) -> bool {
     word.len() <= 3
         && word.iter().all(|byte| matches!(byte, b'U' | b'K' | b'H' | b'G' | b'g' | b'M' | b'E' | b'S'))

@@ -17,7 +17,7 @@ pub(crate) struct Frame<'a> {
 impl<'a> Frame<'a> {
     /// `1217 solve+0x37 (/tmp/mix)`, `1217 poly (inlined)` or `1217 solve`.
     ///
-    /// What is in the last parentheses is the file; names of functions have parentheses too.
+    /// The last parentheses hold the file; names of functions have parentheses too.
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let line = line.trim_ascii();
         let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
@@ -60,7 +60,7 @@ fn opening(text: &[u8]) -> Option<usize> {
     (at == 0 || text[at - 1] == b' ').then_some(at)
 }
 
-/// What is before `+0x37`.
+/// The text before `+0x37`.
 fn without_offset(text: &[u8]) -> &[u8] {
     let Some(plus) = text.iter().rposition(|&byte| byte == b'+') else { return text };
     let offset = text[plus + 1..].strip_prefix(b"0x");

@@ -92,7 +92,7 @@ struct Sample {
     thread: Option<ThreadId>,
     /// The name of the thread, which is made when the first frame follows.
     comm: Vec<u8>,
-    /// Which event it is of; nothing where that is not printed.
+    /// The place of its event; nothing where the event is not printed.
     event: Option<usize>,
     period: Option<u64>,
     /// Whether what follows may be the first line of another one rather than a frame.
@@ -377,7 +377,7 @@ impl Reader {
         }
     }
 
-    /// What `--header` tells of the recording.
+    /// A line of `--header`, which tells of the recording.
     fn comment(&mut self, text: &[u8]) {
         let text = text_of(text);
         let Some((key, value)) = text.trim_start_matches('#').split_once(':') else { return };
@@ -430,7 +430,7 @@ fn source_line(profile: &mut Profile, file: &[u8], number: u32) -> Option<LineId
     Some(profile.lines.intern(Line { file, line: number }))
 }
 
-/// What sort of module perf's name for it stands for.
+/// The kind of a module, by perf's name for it.
 pub(crate) fn kind_of(path: &str) -> ModuleKind {
     const IN_PROCESSES: [&str; 7] =
         ["[heap]", "[stack]", "[anon]", "[vsyscall]", "[uprobes]", "[vvar]", "[vectors]"];

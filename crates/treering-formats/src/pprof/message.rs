@@ -6,7 +6,7 @@ use prost::Message;
 /// The whole profile.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Profile {
-    /// What the values of samples mean.
+    /// The types of the values of samples.
     #[prost(message, repeated, tag = "1")]
     pub(crate) sample_type: Vec<ValueType>,
     #[prost(message, repeated, tag = "2")]
@@ -31,7 +31,7 @@ pub(crate) struct Profile {
     pub(crate) time_nanos: i64,
     #[prost(int64, tag = "10")]
     pub(crate) duration_nanos: i64,
-    /// What is counted between two samples.
+    /// The events that are counted between two samples.
     #[prost(message, optional, tag = "11")]
     pub(crate) period_type: Option<ValueType>,
     #[prost(int64, tag = "12")]

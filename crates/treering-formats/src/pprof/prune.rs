@@ -16,7 +16,7 @@ pub(crate) const UNUSABLE: &str = "is not a regular expression";
 pub(crate) struct Prune {
     drop: Regex,
     keep: Option<Regex>,
-    /// What was found of names, which are matched once each.
+    /// Whether names match; each is matched once.
     known: HashMap<String, bool>,
 }
 

@@ -117,7 +117,7 @@ fn saturated(cost: i128) -> u64 {
 /// A frame of a location: its function and the line that runs in it.
 type Place = (FunctionId, Option<LineId>);
 
-/// Which process and thread a sample is of.
+/// The process and thread of a sample.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Owner {
     pid: u32,
@@ -530,7 +530,7 @@ impl<'a> Reader<'a> {
     ) -> Result<(), ReadError> {
         self.import.begin();
         // A whole location is dropped below one that is kept only, so that something is left.
-        let mut kept = false;
+        let mut has_kept_location = false;
         for &id in sample.location_id.iter().rev() {
             let frames =
                 self.locations.get(&id).ok_or_else(|| missing("sample", at as u64, "location", id))?;
@@ -542,7 +542,7 @@ impl<'a> Reader<'a> {
                 .and_then(|prune| frames.iter().position(|&(function, _)| prune.drops(name(function))));
             let left = match dropped {
                 // Of a location that comes before one that is kept, the outermost frame stays with the others.
-                Some(0) if !kept => frames.len(),
+                Some(0) if !has_kept_location => frames.len(),
                 Some(at) => at,
                 None => frames.len(),
             };
@@ -552,11 +552,11 @@ impl<'a> Reader<'a> {
             if left < frames.len() {
                 self.pruned += 1;
             }
-            if dropped.is_some() && kept {
+            if dropped.is_some() && has_kept_location {
                 break;
             }
             let matches = dropped.is_some();
-            kept |= !matches;
+            has_kept_location |= !matches;
         }
         let above = weights.iter().filter(|(_, cost)| *cost > 0);
         let above: Vec<_> = above.map(|&(metric, cost)| (metric, saturated(cost))).collect();
@@ -648,7 +648,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What one sample is worth, if all are worth the same.
+    /// The cost of one sample, if all cost the same.
     fn period(&self, metric: MetricId, counted_by: MetricId) -> Option<u64> {
         let tree = &self.import.profile.tree;
         let both = tree.self_costs(metric).iter().zip(tree.self_costs(counted_by));

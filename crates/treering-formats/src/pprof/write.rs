@@ -119,14 +119,14 @@ struct Writer<'a, W> {
     scales: Vec<Scale>,
     /// Samples are written at once: those of a deep tree would take a lot of memory.
     output: W,
-    /// What comes after the samples.
+    /// The tables behind the samples.
     message: message::Profile,
     strings: HashMap<String, i64>,
     /// By their frames, the innermost first: the inlined ones and the one they are inlined into.
     locations: HashMap<Vec<Place>, u64>,
     /// Whether a function was written; its id is its index, as the root's, 0, is never needed.
     functions: Vec<bool>,
-    /// What is added to names of functions that only their kind tells from others.
+    /// The mark that is added to names of functions that only their kind tells from others.
     marks: HashMap<FunctionId, &'static str>,
     /// The modules of the functions that have a name and file, by which viewers tell functions.
     names: HashMap<(i64, i64), HashSet<Option<ModuleId>>>,

@@ -49,7 +49,7 @@ fn first_line(text: &[u8]) -> Result<(), Problem> {
     }
 }
 
-/// What costs are in.
+/// The unit of costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CostUnit {
     /// Ticks of a timer, of which all together are the time of the goal.
@@ -74,7 +74,7 @@ struct Reader {
     nodes: Vec<NodeId>,
     /// The cost of each node, in the unit of the file.
     costs: Vec<u64>,
-    /// What the file says that it has of nodes.
+    /// The number of nodes that the file states.
     stated: u64,
     has_ended: bool,
 }

@@ -163,7 +163,7 @@ impl Reader {
         });
         let arc = &mut arcs[at];
         arc.calls = arc.calls.saturating_add(part.calls);
-        // What a function costs that calls itself is in the calls from others already.
+        // The cost of a function that calls itself is in the calls from others already.
         if !timed || caller == callee {
             return;
         }

@@ -76,7 +76,7 @@ pub(crate) enum EventKind {
     Close,
 }
 
-/// What our files hold beside what the format has a place for.
+/// The parts of our files that the format has no place for.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct Ours {
     pub(crate) metrics: Vec<Metric>,
@@ -85,7 +85,7 @@ pub(crate) struct Ours {
     pub(crate) threads: Vec<(u32, String, u32, String)>,
 }
 
-/// Which metric and thread of ours a profile is.
+/// The metric and the thread of ours that a profile is of.
 #[derive(Clone, Copy, Deserialize, Serialize)]
 pub(crate) struct OurProfile {
     pub(crate) metric: usize,

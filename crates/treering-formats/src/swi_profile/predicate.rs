@@ -38,7 +38,7 @@ impl Predicate {
     }
 }
 
-/// What stands between `:` and `/`.
+/// The text between `:` and `/`.
 fn leaves<'a>(value: &'a Value, into: &mut Vec<&'a Value>) {
     match value {
         Value::Compound(operator, sides) if matches!(operator.as_str(), ":" | "/") && sides.len() == 2 => {
@@ -103,7 +103,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// Who called a predicate, and what those calls took.
+/// A caller of a predicate, and the costs of its calls.
 pub(super) struct Caller {
     pub(super) from: From,
     /// How many activations of the predicate were open already when it was called so.

@@ -47,7 +47,7 @@ fn profile(data: &Value, budget: Budget) -> Result<(Profile, ReadReport), ReadEr
     reader.finish(&summary)
 }
 
-/// What was measured in all.
+/// The sums over all predicates.
 struct Summary {
     samples: u64,
     ticks: u64,
@@ -75,7 +75,7 @@ impl Summary {
 #[derive(Default)]
 struct Flow {
     calls: u64,
-    /// What activations took in all that were called so while none of the callee was open.
+    /// The time in all of activations that were called so while none of the callee was open.
     total_ticks: u64,
 }
 

@@ -127,7 +127,7 @@ impl<'a> Parser<'a, '_> {
         if name.is_empty() { Err(self.error(Problem::Expected("a term"))) } else { Ok(text_of(name).into()) }
     }
 
-    /// What follows a name: arguments, the pairs of a dict, or nothing.
+    /// The part behind a name: arguments, the pairs of a dict, or nothing.
     fn named(&mut self, name: String) -> Result<Value, ReadError> {
         match self.bytes.get(self.at) {
             Some(b'(') => {
@@ -237,7 +237,7 @@ impl<'a> Parser<'a, '_> {
         }
     }
 
-    /// What follows a backslash.
+    /// The character that is escaped behind a backslash.
     fn escaped(&mut self, name: &mut Vec<u8>) -> Result<(), ReadError> {
         let start = self.at - 1;
         let byte = *self.bytes.get(self.at).ok_or(ReadError::at_byte(self.at, Problem::CutShort))?;

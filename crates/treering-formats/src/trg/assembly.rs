@@ -97,7 +97,7 @@ impl Assembly {
 
     /// Takes over a content, or says why it does not fit.
     pub(crate) fn add(&mut self, decoded: Decoded) -> Result<(), Damage> {
-        self.budget.bytes(decoded.kept)?;
+        self.budget.bytes(decoded.allocated)?;
         match decoded.content {
             Content::Meta(meta) => self.meta(*meta),
             Content::Strings(table) => self.strings(table),
@@ -229,10 +229,10 @@ impl Assembly {
         };
         ensure(table.entries.iter().all(fits), "a thread refers to something missing")?;
         let first = usize::try_from(table.first).unwrap_or(usize::MAX);
-        let kept = self.threads.iter().enumerate();
         let restated = first..first.saturating_add(table.entries.len());
-        let kept = kept.filter(|(at, _)| !restated.contains(at)).map(|(_, thread)| thread);
-        let mut roots: Vec<_> = kept.chain(&table.entries).map(|thread| thread.root).collect();
+        let others = self.threads.iter().enumerate().filter(|(at, _)| !restated.contains(at));
+        let mut roots: Vec<_> =
+            others.map(|(_, thread)| thread).chain(&table.entries).map(|thread| thread.root).collect();
         roots.sort_unstable();
         ensure(roots.windows(2).all(|pair| pair[0] != pair[1]), "two threads have the same root")?;
         replace(&mut self.threads, table)

@@ -43,11 +43,11 @@ macro_rules! contents {
                     Kind::Meta => Self::Meta(Box::new(Meta::decode(payload, room)?)),
                     $(Kind::$kind => Self::$kind(<$content as Frame>::decode(&mut from)?),)*
                 };
-                let kept = from.kept();
+                let allocated = from.allocated();
                 if kind != Kind::Meta {
                     from.end()?;
                 }
-                Ok(Decoded { content, kept })
+                Ok(Decoded { content, allocated })
             }
 
             /// The payload as the page of the format describes it; nothing where the page has its own words.
@@ -107,7 +107,7 @@ contents! {
 #[derive(Debug)]
 pub(crate) struct Decoded {
     pub(crate) content: Content,
-    pub(crate) kept: u64,
+    pub(crate) allocated: u64,
 }
 
 impl Decoded {

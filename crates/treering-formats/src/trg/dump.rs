@@ -15,12 +15,12 @@ use crate::trg::{Damage, Kind, Loss, RawFrame};
 /// a frame of millions of entries takes no memory for each.
 #[derive(Debug)]
 pub struct FrameDump {
-    /// What there is to see beside the content: `kind`, `offset`, lengths, `crc_ok`; for a damaged part
+    /// The facts beside the content: `kind`, `offset`, lengths, `crc_ok`; for a damaged part
     /// `damage`.
     head: Map<String, Value>,
     /// The decoded content; nothing where there is none, and nothing in it where it is not known.
     content: Option<Option<Content>>,
-    /// What is wrong with it, if anything.
+    /// The damage, if there is any.
     pub loss: Option<Loss>,
 }
 

@@ -13,7 +13,7 @@ pub struct Loss {
     pub length: u64,
     /// The number of the kind that the frame claims to be, where that much is there.
     pub kind: Option<u16>,
-    /// What is wrong with it.
+    /// The damage.
     pub damage: Damage,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Loss {
     }
 }
 
-/// What is wrong with a frame.
+/// The damage of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Damage {

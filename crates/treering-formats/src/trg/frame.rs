@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{Problem, ReadError};
 
-/// What a file starts with. The first byte keeps it from being taken for text, the line ends
+/// The start of a file. The first byte keeps it from being taken for text, the line ends
 /// betray a transfer that changed them.
 pub const MAGIC: [u8; 8] = *b"\x89trg\r\n\x1a\n";
 /// The major version: readers refuse a newer one.
@@ -76,7 +76,7 @@ kinds! {
     Points = 17 "POINTS",
     /// Memory of nodes; a later value for a node replaces an earlier one.
     Memory = 18 "MEMORY",
-    /// What code is in: modules, and what they were at a time.
+    /// The modules that hold code, and the files behind them at a time.
     CodeSpaces = 19 "CODE_SPACES",
     /// Bytes of code that no file holds.
     CodeBytes = 20 "CODE_BYTES",
@@ -92,7 +92,7 @@ kinds! {
     Branches = 25 "BRANCHES",
     /// Source lines of executed code.
     CodeLines = 26 "CODE_LINES",
-    /// What ran without being counted.
+    /// Code that ran without being counted.
     Uncounted = 27 "UNCOUNTED",
     /// Costs by address, to be added to those known.
     AddressCosts = 28 "ADDRESS_COSTS",

@@ -74,10 +74,10 @@ pub(crate) struct Decoder<'a> {
     bytes: &'a [u8],
     at: usize,
     room: u64,
-    kept: u64,
+    allocated: u64,
 }
 
-/// What an allocator takes beside the bytes of a small block.
+/// The bytes that an allocator takes beside those of a small block.
 const ALLOCATION: usize = 24;
 
 pub(crate) const CUT_SHORT: Damage = Damage::Content("its content ends too early");
@@ -89,13 +89,13 @@ impl<'a> Decoder<'a> {
 
     /// A reader that takes at most so many bytes of memory for what it makes of the payload.
     pub(crate) fn within(bytes: &'a [u8], room: u64) -> Self {
-        Self { bytes, at: 0, room, kept: 0 }
+        Self { bytes, at: 0, room, allocated: 0 }
     }
 
     /// How many bytes of memory the entries take that were announced by [`rows`](Self::rows) and
     /// [`boxed`](Self::boxed).
-    pub(crate) fn kept(&self) -> u64 {
-        self.kept
+    pub(crate) fn allocated(&self) -> u64 {
+        self.allocated
     }
 
     fn take_room(&mut self, bytes: usize) -> Result<u64, Damage> {
@@ -105,7 +105,7 @@ impl<'a> Decoder<'a> {
 
     /// Before `count` entries of a table are made.
     pub(crate) fn rows<T>(&mut self, count: usize) -> Result<(), Damage> {
-        self.kept += self.take_room(count.saturating_mul(size_of::<T>()))?;
+        self.allocated += self.take_room(count.saturating_mul(size_of::<T>()))?;
         Ok(())
     }
 
@@ -117,7 +117,7 @@ impl<'a> Decoder<'a> {
     /// Before an entry gets so many bytes of its own on the heap.
     pub(crate) fn boxed(&mut self, bytes: usize) -> Result<(), Damage> {
         if bytes > 0 {
-            self.kept += self.take_room(bytes.saturating_add(ALLOCATION))?;
+            self.allocated += self.take_room(bytes.saturating_add(ALLOCATION))?;
         }
         Ok(())
     }
@@ -296,13 +296,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_of_a_payload_stays_within_its_room() {
+    fn values_made_of_a_payload_stay_within_their_room() {
         let column = |room| Decoder::within(&[0; 10], room).column(10, Ok);
         assert_eq!(column(80), Ok(vec![0; 10]));
         assert_eq!(column(79), Err(Damage::TooMuch));
         let mut decoder = Decoder::within(&[], 100);
-        assert_eq!((decoder.rows::<u64>(5), decoder.boxed(0), decoder.kept()), (Ok(()), Ok(()), 40));
-        assert_eq!((decoder.boxed(36), decoder.kept()), (Ok(()), 100));
+        assert_eq!((decoder.rows::<u64>(5), decoder.boxed(0), decoder.allocated()), (Ok(()), Ok(()), 40));
+        assert_eq!((decoder.boxed(36), decoder.allocated()), (Ok(()), 100));
         assert_eq!(decoder.boxed(1), Err(Damage::TooMuch));
     }
 

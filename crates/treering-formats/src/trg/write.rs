@@ -133,7 +133,7 @@ impl<W: Write> Appender<W> {
     }
 }
 
-/// What a file holds already.
+/// The parts that a file holds already.
 #[derive(Default)]
 struct Written {
     meta: Option<Meta>,

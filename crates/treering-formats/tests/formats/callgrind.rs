@@ -145,7 +145,7 @@ fn a_file_cut_short_is_noticed_by_its_totals() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_place() {
+fn lines_that_make_no_sense_are_refused_with_their_place() {
     for (file, expected) in [
         ("fn=a\n1 2\n", "line 2 at byte 0x5: costs stand before the `events:` line"),
         ("events: Ir\n1 2\n", "line 2 at byte 0xb: costs stand before the first `fn=` line"),
@@ -180,7 +180,7 @@ fn read_text(text: &str) -> (Vec<String>, Vec<String>) {
     (costs.iter().map(|((name, metric), cost)| format!("{name} {metric} {cost}")).collect(), report.notes)
 }
 
-/// What `callgrind_annotate` says that the functions cost: `cost... function`, without percentages.
+/// The costs of functions that `callgrind_annotate` prints: `cost... function`, without percentages.
 fn annotated(text: &str) -> Option<Vec<String>> {
     let path = std::env::temp_dir().join(format!("treering-annotated-{}.callgrind", std::process::id()));
     std::fs::write(&path, text).unwrap();

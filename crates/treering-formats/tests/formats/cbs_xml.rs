@@ -138,7 +138,7 @@ fn two(task: &str, call: &str) -> String {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_place() {
+fn elements_that_make_no_sense_are_refused_with_their_place() {
     let error = |text: &str| cbs_xml::read(text.as_bytes()).unwrap_err();
     let element = "the element before it has";
     let task = "<task id=\"1\" name=\"a\"><time name=\"self\" cpu=\"4\" /></task>";

@@ -9,7 +9,7 @@ use treering_formats::{Format, chrome_trace, read_any};
 use treering_profile::{FunctionKind, MetricId, Profile};
 use treering_testing::synthetic::{Shape, synthetic};
 
-/// What a function costs itself in microseconds.
+/// The self cost of a function in microseconds.
 fn own(profile: &Profile, name: &str) -> u64 {
     let time = "time".to_owned();
     totals(profile).get(&(name.to_owned(), time)).map_or(0, |cost| cost / 1000)
@@ -56,7 +56,7 @@ fn idle_time_costs_nothing_and_times_may_step_back() {
 }
 
 #[test]
-fn what_was_written_comes_back() {
+fn written_profiles_are_read_back() {
     let (profile, _) = cpuprofile::read(&fixture("cpuprofile/shapes.cpuprofile")).unwrap();
     let mut file = Vec::new();
     let dropped = cpuprofile::write(&profile, profile.find_metric("time").unwrap(), &mut file).unwrap();

@@ -96,7 +96,7 @@ fn profiles_of_before_version_4_have_places_in_names() {
 }
 
 #[test]
-fn what_the_profiler_made_of_perfs_samples_is_what_it_counts_itself() {
+fn the_profilers_own_file_of_perfs_samples_has_the_costs_that_it_shows() {
     let (format, profile, _) = read_any(&fixture("firefox/perf.json")).unwrap();
     assert_eq!(format, Format::Firefox);
     let mut samples = totals(&profile);
@@ -114,7 +114,7 @@ fn what_the_profiler_made_of_perfs_samples_is_what_it_counts_itself() {
 }
 
 #[test]
-fn what_was_written_comes_back() {
+fn written_profiles_are_read_back() {
     let profile = synthetic(&Shape::SMALL);
     for (metric, description) in profile.cost_metrics() {
         let (format, read, report) = read_any(&written(&profile, metric.raw())).unwrap();

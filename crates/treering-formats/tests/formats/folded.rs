@@ -78,7 +78,7 @@ fn stacks_that_differ_only_in_call_sites_and_threads_are_one_line() {
 }
 
 #[test]
-fn what_is_no_stack_is_refused_with_its_place() {
+fn a_line_that_is_no_stack_is_refused_with_its_place() {
     for (file, expected) in [
         (
             "a;b 1\nword\nother\na;c 1\n",

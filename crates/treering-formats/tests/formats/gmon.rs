@@ -242,7 +242,7 @@ fn absurd_sizes_are_refused() {
 }
 
 #[test]
-fn what_is_written_of_a_profile_has_its_costs_and_calls() {
+fn a_written_gmon_out_has_the_costs_and_calls_of_its_profile() {
     let mut gmon = everything(Layout::default());
     gmon.blocks.clear();
     let program = Program {

@@ -69,7 +69,7 @@ fn mutations_are_read_or_refused() {
     }
 }
 
-/// What other tools write and no fixture has: the forms that are easily cut or changed into something else.
+/// Files as other tools write them and no fixture has: the forms that are easily cut or changed into something else.
 #[test]
 fn prefixes_and_mutations_of_unusual_files_are_read_or_refused() {
     let mut noise = Noise(3);

@@ -47,7 +47,7 @@ fn a_program_that_was_killed_loses_nothing() {
     assert_eq!(format, Format::Live);
     assert_eq!(report, ReadReport { unfinished: true, ..ReadReport::default() });
     profile.validate().unwrap();
-    // What README.md of the example predicts, before the function that was killed.
+    // The numbers that README.md of the example predicts, before the function that was killed.
     assert_eq!(calls(&profile, "even"), (4, 0));
     assert_eq!(calls(&profile, "odd"), (3, 0));
     assert_eq!(calls(&profile, "down-to-zero"), (5, 4));
@@ -93,7 +93,7 @@ fn everything_that_was_recorded_is_there() {
 }
 
 #[test]
-fn what_is_no_live_file_is_refused() {
+fn a_file_that_is_no_live_file_is_refused() {
     let mut bytes = fixture("stack_machine");
     let refused = |bytes: &[u8]| live::read(bytes).unwrap_err().to_string();
     assert_eq!(refused(b"PERFILE2"), "not the file of an instrumented program");
@@ -140,7 +140,7 @@ enum Change {
     Wide { at: usize, value: u64 },
     /// Units are copied to another place, as if a reference led there.
     Copy { from: usize, to: usize, units: usize },
-    /// What follows is missing.
+    /// The rest is missing.
     Cut { at: usize },
 }
 

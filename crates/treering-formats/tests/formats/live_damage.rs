@@ -11,7 +11,7 @@ fn fixture(name: &str) -> Vec<u8> {
 
 const FIXTURES: [&str; 2] = ["stack_machine_4", "everything_4"];
 
-/// What is read: the profile as it is stored, and whether it is said to be damaged. Nothing where it is
+/// The result of reading: the profile as it is stored, and whether it is said to be damaged. Nothing where it is
 /// refused.
 fn read(file: &[u8]) -> Option<(Vec<u8>, bool)> {
     let running = live::read_running(file, None).ok()?;
@@ -61,7 +61,7 @@ fn a_file_that_is_cut_off_is_told() {
         let lengths = (0..file.len()).step_by(37).chain([file.len() - 1, file.len() - 64]);
         let silent: Vec<usize> = lengths.filter(|&length| !is_told(&file[..length], &before)).collect();
         assert!(silent.is_empty(), "{name}: lengths {silent:?}");
-        // What is behind the end belongs to no record.
+        // Bytes behind the end belong to no record.
         let mut longer = file.clone();
         longer.resize(1 << 18, 0);
         assert_eq!(read(&longer), Some((before, false)));

@@ -72,7 +72,7 @@ fn single_structs_are_read_as_jsonencode_writes_them() {
 }
 
 #[test]
-fn what_is_no_profile_is_refused() {
+fn a_file_that_is_no_profile_is_refused() {
     let problem = |bytes: &[u8]| octave::read(bytes).unwrap_err().problem.to_string();
     assert_eq!(
         problem(b"{\"FunctionTable\":[]}"),

@@ -90,7 +90,7 @@ fn attributes_are_labels() {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_profiles_are_read_back() {
     for name in ["pprof/cpu.pb.gz", "otlp/1.11.0.otlp", "folded/py-spy.folded", "perf-script/chains.txt"] {
         let (_, profile, _) = read_any(&fixture(name)).unwrap();
         let mut file = Vec::new();
@@ -128,7 +128,7 @@ fn every_prefix_is_an_error_or_a_profile() {
 }
 
 #[test]
-fn what_points_nowhere_is_refused_with_its_number() {
+fn an_index_behind_its_table_is_refused_with_its_number() {
     let json = String::from_utf8(fixture("otlp/1.11.0.json")).unwrap();
     let error = |from: &str, to: &str| {
         assert!(json.contains(from), "{from}");

@@ -84,7 +84,7 @@ fn events_cost_what_perf_report_adds_up() {
 }
 
 #[test]
-fn what_a_recorder_that_was_killed_left_is_read() {
+fn the_file_of_a_killed_recorder_is_read() {
     let mut file = fixture("perf-data/chains.data");
     // The size of the records and the list of features, which perf writes at its end.
     let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
@@ -268,7 +268,7 @@ fn addresses_are_placed_by_mappings_in_the_order_of_time_in_both_byte_orders() {
 }
 
 #[test]
-fn what_has_no_binary_is_told() {
+fn samples_without_a_binary_are_noted() {
     let notes = |read: (Profile, ReadReport)| read.1.notes;
     let found = notes(perf_data::read(&made(false)).unwrap());
     assert!(found.iter().any(|note| note.starts_with("samples in the kernel have no names")), "{found:?}");

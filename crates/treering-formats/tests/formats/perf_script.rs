@@ -23,7 +23,7 @@ fn names(profile: &Profile, node: NodeId) -> Vec<String> {
     names
 }
 
-/// What each stack costs.
+/// The cost of each stack.
 fn stacks(profile: &Profile, metric: &str) -> BTreeMap<String, u64> {
     let metric = profile.find_metric(metric).unwrap();
     let mut stacks = BTreeMap::new();
@@ -34,7 +34,7 @@ fn stacks(profile: &Profile, metric: &str) -> BTreeMap<String, u64> {
     stacks
 }
 
-/// What stackcollapse-perf.pl made of a file, without the name of the thread in front.
+/// The stacks that stackcollapse-perf.pl made of a file, without the name of the thread in front.
 fn collapsed(name: &str) -> BTreeMap<String, u64> {
     let text = String::from_utf8(fixture(&format!("perf-script/{name}"))).unwrap();
     let mut stacks = BTreeMap::new();
@@ -135,7 +135,7 @@ fn java_agents_put_inlined_methods_into_one_frame() {
 }
 
 #[test]
-fn what_was_lost_and_what_cannot_be_used_is_said() {
+fn lost_samples_and_lines_that_cannot_be_used_are_noted() {
     let text = "a 1 1.000000: 7 cycles:\n\t10 f (/a)\n\na 1 1.000000: PERF_RECORD_LOST lost 17\nwhat is this?\n\n\
                 a 1 1.000000: 7 cycles:\n\n\
                 a 1 1.000000: cycles:\n\t0 [unknown] ([unknown])\n\n";

@@ -173,7 +173,7 @@ fn field(number: u8, content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn messages_that_make_no_sense_are_refused_with_their_place() {
     let types = field(1, &[8, 0]);
     let sample = |content: &[u8]| [types.clone(), field(2, content)].concat();
     let refused = |bytes: &[u8]| pprof::read(bytes).unwrap_err().to_string();
@@ -208,7 +208,7 @@ fn a_small_file_that_unpacks_to_a_large_one_is_refused() {
     assert!(matches!(error.problem, Problem::Gzip(GzipError::TooLarge { .. })), "{error}");
 }
 
-/// What `go tool pprof` makes of two files of stacks with one of its options for differences.
+/// The file that `go tool pprof` makes of two files of stacks with one of its options for differences.
 fn difference(option: &str, stacks: [&str; 2]) -> Option<Vec<u8>> {
     let folder = std::env::temp_dir().join(format!("treering{option}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -245,7 +245,7 @@ fn a_difference_has_both_profiles() {
 }
 
 #[test]
-fn what_is_below_0_after_a_subtraction_is_a_metric_of_its_own() {
+fn costs_below_0_after_a_subtraction_are_a_metric_of_their_own() {
     let Some(file) = difference("-base", [OLD, NEW]) else { return };
     let (profile, report) = pprof::read(&file).unwrap();
     profile.validate().unwrap();
@@ -256,7 +256,7 @@ fn what_is_below_0_after_a_subtraction_is_a_metric_of_its_own() {
     assert!(report.notes.iter().any(|note| note.contains("below 0")), "{:?}", report.notes);
 }
 
-/// What `go tool pprof -top` says that functions cost themselves, by name.
+/// The self costs of functions by name, as `go tool pprof -top` prints them.
 fn top(file: &[u8], options: &[&str]) -> Option<BTreeMap<String, u64>> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -29,7 +29,7 @@ fn table(profile: &Profile) -> Table {
     table
 }
 
-/// What Python's own module read.
+/// The numbers that Python's own module read.
 fn python(name: &str) -> Table {
     let text = String::from_utf8(fixture(&format!("pstats/{name}.tsv"))).unwrap();
     let row = |line: &str| {
@@ -94,7 +94,7 @@ fn calls_below_0_are_not_known() {
 }
 
 #[test]
-fn what_is_no_dump_is_refused_with_a_position() {
+fn a_file_that_is_no_dump_is_refused_with_a_position() {
     let error = |bytes: &[u8]| pstats::read(bytes).unwrap_err().to_string();
     assert_eq!(error(b"{0"), "it holds no functions");
     assert_eq!(error(b"N"), "a dictionary is expected");

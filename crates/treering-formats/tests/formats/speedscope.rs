@@ -18,7 +18,7 @@ fn written(profile: &Profile) -> Vec<u8> {
     file
 }
 
-/// What functions cost themselves, in milliseconds.
+/// The self costs of functions, in milliseconds.
 fn milliseconds(profile: &Profile) -> BTreeMap<String, u64> {
     let costs = totals(profile).into_iter();
     costs.map(|((name, _), cost)| (name, (cost + 500_000) / 1_000_000)).collect()
@@ -74,7 +74,7 @@ fn numbers_without_a_unit_may_have_decimals() {
 }
 
 #[test]
-fn what_was_written_comes_back() {
+fn written_profiles_are_read_back() {
     let profile = synthetic(&Shape::SMALL);
     let file = written(&profile);
     let (format, read, report) = read_any(&file).unwrap();
@@ -95,7 +95,7 @@ fn what_was_written_comes_back() {
 
 #[test]
 fn written_files_obey_the_schema() {
-    // What `file-format-schema.json` of the npm package asks for: the keys, types and sums.
+    // As `file-format-schema.json` of the npm package asks: the keys, types and sums.
     let file: serde_json::Value = serde_json::from_slice(&written(&synthetic(&Shape::SMALL))).unwrap();
     assert_eq!(file["$schema"], "https://www.speedscope.app/file-format-schema.json");
     let frames = file["shared"]["frames"].as_array().unwrap();

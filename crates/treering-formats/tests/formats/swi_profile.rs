@@ -46,7 +46,7 @@ fn all_notations_have_the_same_numbers() {
     }
 }
 
-/// What `show_profile/1` prints in a row: calls without recursive ones, and percent.
+/// A row as `show_profile/1` prints it: calls without recursive ones, and percent.
 fn table() -> BTreeMap<String, (u64, f64)> {
     let text = String::from_utf8(fixture("swi-profile/table.txt")).unwrap();
     let row = |row: &str| {
@@ -70,7 +70,7 @@ fn calls_and_times_are_those_that_show_profile_prints() {
         let ours = times.keys().find(|name| name.replace(['\'', '(', ')'], "") == *predicate).unwrap();
         let (all, recursive) = calls[ours];
         assert_eq!(all - recursive, *entered, "{predicate}");
-        // What `even/1` took was within itself, which show_profile/1 does not add.
+        // The time of `even/1` was within itself, which show_profile/1 does not add.
         let share = if ours == "even/1" { 0.0 } else { times[ours] as f64 * 100.0 / run };
         assert!((share - percent).abs() < 0.06, "{predicate}: {share} and {percent}");
     }
@@ -106,7 +106,7 @@ fn whole(nodes: &str, summary: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_the_list_lacks_stands_at_the_root_and_contradictions_are_said() {
+fn costs_that_the_list_lacks_are_at_the_root_and_contradictions_are_noted() {
     let file = whole(NODE, "accounting:1,nodes:1,samples:2,ticks:11,time:0.02");
     let (profile, report) = swi_profile::read(&file).unwrap();
     assert!(report.notes[0].starts_with("6 ticks are of predicates"), "{report:?}");

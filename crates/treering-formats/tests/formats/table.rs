@@ -1,4 +1,4 @@
-//! What belongs to a format and is not in its folder: pages and fuzz targets.
+//! The parts of a format that are not in its folder: pages and fuzz targets.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ fn no_two_formats_have_the_same_name() {
 }
 
 #[test]
-fn what_is_offered_for_export_can_be_written() {
+fn formats_offered_for_export_can_be_written() {
     for format in Format::ALL {
         assert!(format.export_help().is_none() || format.is_written(), "{format}");
         assert!(format.import_help().is_some() || format.is_own(), "{format}");

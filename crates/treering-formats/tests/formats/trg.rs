@@ -46,7 +46,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read_back(steps in prop::collection::vec(step(), 0..40)) {
+    fn written_profiles_are_read_back(steps in prop::collection::vec(step(), 0..40)) {
         let profile = profile(&steps);
         let (read, report) = trg::read(&written(&profile)).unwrap();
         prop_assert!(report.is_complete(), "{report:?}");
@@ -161,7 +161,7 @@ fn a_damaged_frame_costs_only_what_depends_on_it() {
 }
 
 #[test]
-fn what_depends_on_a_lost_table_is_lost_too_and_said() {
+fn parts_that_depend_on_a_lost_table_are_lost_too_and_reported() {
     let mut file = small_file();
     let frame = trg::dump(&file).unwrap().find(|frame| frame.json()["kind"] == "STRINGS").unwrap();
     let offset = frame.json()["offset"].as_u64().unwrap() as usize;
@@ -323,9 +323,9 @@ fn details_that_fit_nothing_are_reported_and_the_rest_is_kept() {
         (Kind::Statistics, with(1.0, -0.5), "the statistics of a node contradict each other"),
         (Kind::Statistics, other_metric, "it is of another metric than the activations before"),
         (Kind::Statistics, with(1.0, 0.0)[..20].to_vec(), "its content ends too early"),
-        (Kind::Ports, vec![1, 80, 0, 0, 0, 0, 0], "it is of a node that is missing"),
-        (Kind::Memory, vec![1, 80, 0, 0], "it is of a node that is missing"),
-        (Kind::Sizes, vec![0, 1, 80, 0, 0, 0], "it is of a node that is missing"),
+        (Kind::Ports, vec![1, 80, 0, 0, 0, 0, 0], "it names a node that is missing"),
+        (Kind::Memory, vec![1, 80, 0, 0], "it names a node that is missing"),
+        (Kind::Sizes, vec![0, 1, 80, 0, 0, 0], "it names a node that is missing"),
         (Kind::Sizes, vec![0, 1, 0, 64, 0, 0], "an argument is larger than any can be"),
         (Kind::Points, vec![1, 0, 4, 0, 0, 0], "a point refers to something missing"),
         (Kind::Points, vec![1, 0, 0, 0, 0, 1, 9, 0], "a point refers to something missing"),
@@ -498,7 +498,7 @@ fn a_negative_call_bias_is_refused_with_its_frame() {
 }
 
 #[test]
-fn what_was_known_of_a_node_cannot_be_taken_back() {
+fn known_values_of_a_node_cannot_be_taken_back() {
     let before = trg::read(&small_file()).unwrap().0;
     let takes: [fn(&mut Profile); 4] = [
         |profile| profile.points.clear(),

@@ -9,7 +9,7 @@ use treering_profile::{
 
 use super::{Home, Writer};
 
-/// What is written of each function.
+/// The lines that are written for each function.
 pub(super) struct Instructions {
     /// By module and file, so that each is stated once.
     order: Vec<FunctionId>,
@@ -169,7 +169,7 @@ impl<'a> FunctionsByPlace<'a> {
 
 type ArcKey = (FunctionId, FunctionId, Option<LineId>);
 
-/// What arcs cost and how many of their calls are still to be written.
+/// The costs of arcs, and how many of their calls are still to be written.
 struct ArcCosts(HashMap<ArcKey, (u64, u64)>);
 
 impl ArcCosts {

@@ -11,7 +11,7 @@ use super::{append, ensure, extend};
 use crate::trg::Damage;
 use crate::trg::content::Table;
 
-/// What frames 19 to 27 said so far.
+/// The contents of frames 19 to 27 so far.
 #[derive(Default)]
 pub(crate) struct Code {
     spaces: Vec<CodeSpace>,
@@ -127,7 +127,7 @@ impl Code {
     /// not read are left out with them.
     pub(crate) fn finish(self, profile: &mut Profile, threads: &[Thread]) {
         let places = thread_places(profile.tree.len(), threads);
-        let kept = |thread: &mut ThreadId| {
+        let renumber = |thread: &mut ThreadId| {
             let place = places[thread.index()];
             *thread = place.map_or(*thread, ThreadId::from_usize);
             place.is_some()
@@ -135,13 +135,13 @@ impl Code {
         let mut counts = self.counts;
         let now = |thread: ThreadId| {
             let mut thread = thread;
-            kept(&mut thread).then_some(thread)
+            renumber(&mut thread).then_some(thread)
         };
         counts.translated = of_threads(counts.translated, now);
         counts.executions = of_threads(counts.executions, now);
         counts.branches = of_threads(counts.branches, now);
-        counts.partials.retain_mut(|row| kept(&mut row.thread));
-        counts.uncounted.retain_mut(|row| row.thread.as_mut().is_none_or(kept));
+        counts.partials.retain_mut(|row| renumber(&mut row.thread));
+        counts.uncounted.retain_mut(|row| row.thread.as_mut().is_none_or(renumber));
         counts.spaces = Interner::<CodeSpaceId, CodeSpace>::from_entries(self.spaces);
         profile.code = counts;
     }

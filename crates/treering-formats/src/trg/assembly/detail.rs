@@ -10,7 +10,7 @@ use crate::budget::Budget;
 use crate::trg::Damage;
 use crate::trg::content::{InMetric, Rows};
 
-/// What frames 14 to 18 said so far.
+/// The contents of frames 14 to 18 so far.
 #[derive(Default)]
 pub(crate) struct Details {
     activations: Option<Activations>,
@@ -105,12 +105,12 @@ impl Details {
 
 /// The place of each thread of a file in a profile of `nodes` nodes; nothing for those whose root was not read.
 pub(super) fn thread_places(nodes: usize, threads: &[Thread]) -> Vec<Option<usize>> {
-    let mut kept = 0..;
-    let place = |thread: &Thread| (thread.root.index() < nodes).then(|| kept.next()).flatten();
+    let mut places = 0..;
+    let place = |thread: &Thread| (thread.root.index() < nodes).then(|| places.next()).flatten();
     threads.iter().map(place).collect()
 }
 
-const MISSING_NODE: &str = "it is of a node that is missing";
+const MISSING_NODE: &str = "it names a node that is missing";
 
 /// States rows anew. A row takes the room of `numbers` numbers.
 fn state<T: Copy + Default + PartialEq>(

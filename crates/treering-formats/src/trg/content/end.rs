@@ -21,7 +21,7 @@ pub(crate) struct End {
     pub(crate) totals: Totals,
 }
 
-/// What all frames add up to.
+/// The totals of all frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) strings: u64,

@@ -14,7 +14,7 @@ use crate::trg::{Kind, WriteError};
 type BlockKey = (ThreadId, CodeAddress, u32, u32);
 type BranchKey = (ThreadId, u8, Option<CodeAddress>, Option<CodeAddress>);
 
-/// What of the code a file holds already.
+/// The code that a file holds already.
 #[derive(Default)]
 pub(super) struct WrittenCode {
     spaces: usize,

@@ -8,7 +8,7 @@ use super::{BLOCK, File};
 use crate::trg::content::encode_in_metric;
 use crate::trg::{Kind, WriteError};
 
-/// What of the details a file holds already.
+/// The details that a file holds already.
 #[derive(Default)]
 pub(super) struct WrittenDetails {
     /// With its sizes joined and sorted.
