@@ -22,6 +22,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod apart;
 mod cause;
 mod contexts;
 mod difference;
@@ -37,6 +38,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
+pub use apart::Apart;
 pub use cause::{Cause, Reason};
 pub use contexts::{ContextChange, Contexts};
 pub use difference::{ArcChange, Change, Difference, FunctionChange, NotComparable, Options, compare};
