@@ -26,6 +26,7 @@ pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
     let corrected = correct(profile);
     let (profile, basis) = (&*corrected.profile, corrected.basis(metric));
     let mut text = header_lines(profile, &basis, style);
+    text += &run_times(profile, style);
     if basis.run.cost > 0 && Facts::of(profile, &basis).samples != Some(0) {
         let graph = CallGraph::of(profile, &basis, Presentation::Contexts);
         let interval = if basis.samples.is_some() { "  [95 % interval]" } else { "" };
@@ -36,6 +37,36 @@ pub fn summary(profile: &Profile, style: &Style, top: usize) -> String {
         text += &RunSpread::of(&graph).map_or(String::new(), |spread| spread_text(&spread, style));
     }
     text + &waits(profile, style, top)
+}
+
+/// How long several runs took: the mean and the standard deviation.
+fn run_times(profile: &Profile, style: &Style) -> String {
+    let wall: Vec<f64> = profile.runs.iter().map(|run| run.duration_ns as f64).collect();
+    let cpu: Option<Vec<f64>> = profile.runs.iter().map(|run| run.cpu_ns.map(|ns| ns as f64)).collect();
+    let Some(wall) = mean_and_deviation(&wall) else { return String::new() };
+    let mut line = format!("each took {wall}");
+    if let Some(cpu) = cpu.and_then(|cpu| mean_and_deviation(&cpu)) {
+        line += &format!(", {cpu} of processor time");
+    }
+    line += " (mean ± standard deviation)";
+    format!("{}  {}\n", style.dim("runs    "), style.wrap(&line, 10))
+}
+
+/// Both in the unit that suits the mean: `1.250 ± 0.012 s`; nothing for fewer than two, or of which some are unknown.
+fn mean_and_deviation(values: &[f64]) -> Option<String> {
+    if values.len() < 2 || values.contains(&0.0) {
+        return None;
+    }
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    let deviation = (squares / (count - 1.0)).sqrt();
+    let (per, unit) = match mean {
+        1e9.. => (1e9, "s"),
+        1e6.. => (1e6, "ms"),
+        _ => (1e3, "µs"),
+    };
+    Some(format!("{:.3} ± {:.3} {unit}", mean / per, deviation / per))
 }
 
 /// The largest functions, a line each.
@@ -86,4 +117,19 @@ fn waits(profile: &Profile, style: &Style, top: usize) -> String {
     text += &style.bold("% self  % total  where threads waited (without the kernel's functions)");
     text.push('\n');
     text + &rows(&part, &graph, style, top)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_runs_have_a_mean_and_a_deviation() {
+        // Python: statistics.mean([1.2, 1.3, 1.4, 1.3]), statistics.stdev of the same.
+        let runs = [1.2e9, 1.3e9, 1.4e9, 1.3e9];
+        assert_eq!(mean_and_deviation(&runs).as_deref(), Some("1.300 ± 0.082 s"));
+        assert_eq!(mean_and_deviation(&[2e6, 4e6]).as_deref(), Some("3.000 ± 1.414 ms"));
+        assert_eq!(mean_and_deviation(&[1e9]), None);
+        assert_eq!(mean_and_deviation(&[1e9, 0.0]), None);
+    }
 }

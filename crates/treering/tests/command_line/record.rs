@@ -314,6 +314,9 @@ fn several_runs_are_compared() {
     let session = Session::new();
     let flat = session.record(&["--runs", "3"], &program(&build(KNOWN_SHARES.recipe()), &["150"]));
     flat.assert_self_shares(&SHARES);
+    let outcome = session.record_any(&["--runs", "2"], &program(&build(KNOWN_SHARES.recipe()), &["15"]));
+    let times = outcome.stderr.lines().find(|line| line.starts_with("runs ")).expect("times of runs");
+    assert!(times.contains("each took ") && times.contains(" of processor time (mean ± standard deviation)"));
     let one = session.record(&[], &program(&build(KNOWN_SHARES.recipe()), &["150"])).samples();
     assert!(flat.samples() > 2 * one, "three runs have {} samples, one has {one}", flat.samples());
 }
