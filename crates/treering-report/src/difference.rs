@@ -16,7 +16,7 @@ pub use call_graph::difference_call_graph_text;
 pub use flat::difference_text;
 pub use json::difference_json;
 pub use lines::{difference_lines_json, difference_lines_text};
-pub use markdown::difference_markdown;
+pub use markdown::{code as markdown_code, difference_markdown, escaped as markdown_text};
 pub use tree::difference_tree_text;
 pub use verdict::{Outcome, Verdict};
 

@@ -15,6 +15,7 @@ mod block_list;
 mod blocks;
 mod call_graph;
 mod cbs_xml;
+mod ci;
 mod colour;
 mod columns;
 mod csv;
@@ -52,10 +53,12 @@ pub use block_list::block_list_text;
 pub use blocks::{Disassemble, blocks_text};
 pub use call_graph::call_graph_text;
 pub use cbs_xml::cbs_xml;
+pub use ci::{Measured, bencher_json, benchmark_action_json, junit_xml};
 pub use csv::flat_csv;
 pub use difference::{
     Outcome, Rows, Verdict, difference_call_graph_text, difference_json, difference_lines_json,
-    difference_lines_text, difference_markdown, difference_text, difference_tree_text, in_ascii,
+    difference_lines_text, difference_markdown, difference_text, difference_tree_text, in_ascii, markdown_code,
+    markdown_text,
 };
 pub use dot::{GraphLimits, call_graph_dot};
 pub use drcov::{Binary, drcov};

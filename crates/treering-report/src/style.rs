@@ -29,12 +29,12 @@ impl Style {
     }
 
     /// `text` as a title.
-    pub(crate) fn bold(&self, text: &str) -> String {
+    pub fn bold(&self, text: &str) -> String {
         self.paint(Ansi::new().bold(), text)
     }
 
     /// `text` as something of less weight.
-    pub(crate) fn dim(&self, text: &str) -> String {
+    pub fn dim(&self, text: &str) -> String {
         self.paint(Ansi::new().dimmed(), text)
     }
 
@@ -63,7 +63,7 @@ impl Style {
     }
 
     /// A text in lines that fit, broken between words; those after the first are indented.
-    pub(crate) fn wrap(&self, text: &str, indent: usize) -> String {
+    pub fn wrap(&self, text: &str, indent: usize) -> String {
         let Some(room) = self.room(indent) else { return text.to_owned() };
         let mut wrapped = String::with_capacity(text.len());
         let mut used = 0;

@@ -12,6 +12,7 @@ mod arguments;
 mod binaries;
 mod cache;
 mod calls;
+mod ci_files;
 mod command;
 mod count_folder;
 mod coverage;

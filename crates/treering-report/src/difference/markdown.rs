@@ -92,7 +92,7 @@ fn table(difference: &Difference, shown: &[&treering_compare::FunctionChange]) -
 }
 
 /// A name as code; a fence longer than any run of backticks in it. Bars would end a cell.
-fn code(name: &str) -> String {
+pub fn code(name: &str) -> String {
     let longest = name.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let space = if name.starts_with('`') || name.ends_with('`') { " " } else { "" };
@@ -100,7 +100,7 @@ fn code(name: &str) -> String {
 }
 
 /// A text in which nothing is markup.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use treering_analysis::{Basis, FindError, add_calls_metric, correct, default_metric, find_function};
 use treering_compare::{Difference, GroupIndex, LineChanges, Options, Sides, compare, lines};
 use treering_profile::Profile;
-use treering_report::{Outcome as Verdicts, Rows, Style, Verdict};
+use treering_report::{Measured, Outcome as Verdicts, Rows, Style, Verdict};
 
 use super::report::{Part, percent};
+use crate::ci_files::CiFiles;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
 use crate::working::Working;
@@ -53,6 +54,8 @@ pub struct Diff {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     limit: Option<f64>,
     #[command(flatten)]
+    files: CiFiles,
+    #[command(flatten)]
     part: Part,
 }
 
@@ -95,7 +98,19 @@ impl Diff {
             true => pager::print(&text)?,
             false => pager::print(&treering_report::in_ascii(&text))?,
         }
-        Ok(self.status(&difference))
+        let status = self.status(&difference);
+        self.files.write(&[self.measured(&difference, status)], || self.markdown(&difference))?;
+        Ok(ExitCode::from(status))
+    }
+
+    /// The difference as files for other programs have it.
+    fn measured(&self, difference: &Difference, status: u8) -> Measured {
+        let name = self.files.name.clone().unwrap_or_else(|| self.head.display().to_string());
+        Measured { is_beyond_limit: status == 1, ..Measured::of(difference, &name) }
+    }
+
+    fn markdown(&self, difference: &Difference) -> String {
+        treering_report::difference_markdown(difference, Rows { limit: self.top })
     }
 
     /// The part of a profile that is compared, without the cost of measuring.
@@ -131,7 +146,7 @@ impl Diff {
             return Ok(treering_report::difference_json(difference, self.view.tree));
         }
         if self.markdown {
-            return Ok(treering_report::difference_markdown(difference, rows));
+            return Ok(self.markdown(difference));
         }
         if self.view.tree {
             let depth = self.depth.unwrap_or(DEEPEST);
@@ -147,19 +162,19 @@ impl Diff {
         Ok(treering_report::difference_text(difference, style, rows))
     }
 
-    fn status(&self, difference: &Difference) -> ExitCode {
-        let Some(limit) = self.limit else { return ExitCode::SUCCESS };
+    fn status(&self, difference: &Difference) -> u8 {
+        let Some(limit) = self.limit else { return 0 };
         let verdict = Verdict::of(difference);
         let limit = limit / 100.0;
         let change = verdict.change.unwrap_or(if difference.run.change() > 0 { f64::INFINITY } else { 0.0 });
         let within = verdict.interval.is_some_and(|(_, high)| high <= limit);
-        ExitCode::from(match verdict.outcome {
+        match verdict.outcome {
             Verdicts::Less | Verdicts::Same => 0,
             _ if within => 0,
             Verdicts::More if change > limit => 1,
             Verdicts::More => 0,
             Verdicts::Undecided => 3,
-        })
+        }
     }
 }
 
