@@ -33,6 +33,7 @@ pub enum Command {
     Prolog(command::prolog::Prolog),
     Report(command::report::Report),
     Diff(command::diff::Diff),
+    Compare(command::compare::Compare),
     View(command::view::View),
     Watch(command::watch::Watch),
     Export(command::export::Export),

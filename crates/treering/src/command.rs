@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub mod compare;
 pub mod completions;
 pub mod count;
 pub mod diff;
@@ -31,6 +32,7 @@ pub fn run(command: Command) -> Outcome {
         Command::Prolog(prolog) => prolog.run(),
         Command::Report(report) => report.run(),
         Command::Diff(diff) => diff.run(),
+        Command::Compare(compare) => compare.run(),
         Command::View(view) => view.run(),
         Command::Watch(watch) => watch.run(),
         Command::Export(export) => export.run(),

@@ -9,6 +9,7 @@ mod alone;
 mod attach;
 mod bad_input;
 mod blocks;
+mod compare;
 mod completions;
 mod count;
 mod count_attached;

@@ -1,0 +1,114 @@
+//! Both commands counted exactly, the base twice.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use treering_compare::{Apart, Difference, Options, Sides, compare};
+use treering_measure::{Launch, Output};
+use treering_profile::Profile;
+
+use crate::failure::{Context as _, Failure};
+use crate::open::open_profile;
+
+use super::interrupt::Interrupt;
+use super::progress::Progress;
+use super::timed::{differ, succeed};
+
+/// The difference of the counts.
+pub(super) struct Exact {
+    pub(super) difference: Difference,
+    pub(super) apart: Apart,
+    /// How often the base was counted.
+    pub(super) runs: usize,
+    /// Whether the base writes something else in each run.
+    pub(super) output_varies: bool,
+    /// Whether the programs' paths have different lengths, at which programs and libraries look.
+    pub(super) paths_differ: bool,
+    /// Code of either side that could not be counted exactly.
+    pub(super) not_counted: Vec<String>,
+}
+
+/// The variable that makes both commands' words and variables equally long.
+const PADDING: &str = "TREERING_PADDING";
+
+/// How often base is counted again if two runs of it differ.
+const RUNS_OF_CHANCE: usize = 3;
+
+/// Counts both.
+pub(super) fn count(
+    commands: &Sides<Launch>,
+    ignore_output: bool,
+    interrupt: &Interrupt,
+) -> Result<Exact, Failure> {
+    let progress = Progress::begin();
+    let folder = treering_temporary::Folder::create("compare").context("cannot make a folder for counts")?;
+    let longest = length(&commands.base.words).max(length(&commands.head.words));
+    let counted = |launch: &Launch, name: &str, doing: &str| -> Result<(Profile, Output), Failure> {
+        progress.doing(doing);
+        let file = folder.path().join("counts.trg");
+        let _ = std::fs::remove_file(&file);
+        let launch = counting(launch, &file, longest)?;
+        let sample = succeed(&launch, name, "its exact run", interrupt)?;
+        Ok((open_profile(&file)?.profile, sample.output))
+    };
+    let (base, written) = counted(&commands.base, "base", "counting base")?;
+    let recount = || counted(&commands.base, "base", "counting base again");
+    let (again, written_again) = recount()?;
+    let (head, written_by_head) = counted(&commands.head, "head", "counting head")?;
+    let output_varies = written != written_again;
+    let path = |launch: &Launch| launch.words.first().map_or(0, |word| word.as_bytes().len());
+    let paths_differ = path(&commands.base) != path(&commands.head);
+    let not_counted = not_counted(&Sides { base: &base, head: &head });
+    if !ignore_output && !output_varies && written != written_by_head {
+        return Err(differ("", written, written_by_head));
+    }
+    progress.doing("comparing");
+    let options = Options { metric: Some("instructions".to_owned()) };
+    let compared = |head: &Profile| compare(&base, head, &options).map_err(Failure::new);
+    let mut others = vec![compared(&again)?];
+    if others[0].functions.iter().any(|row| row.self_cost.change() != 0) {
+        for _ in 2..=RUNS_OF_CHANCE {
+            others.push(compared(&recount()?.0)?);
+        }
+    }
+    let mut difference = compared(&head)?;
+    let apart = Apart::of(&others, &difference);
+    difference.cause = difference.cause.filter(|cause| !apart.holds(cause.function));
+    Ok(Exact { difference, apart, runs: others.len() + 1, output_varies, paths_differ, not_counted })
+}
+
+/// The command that counts another. Where its words are shorter than `longest`, a variable is longer, so that both
+/// commands begin with their stacks at the same address.
+fn counting(launch: &Launch, file: &Path, longest: usize) -> Result<Launch, Failure> {
+    let own = std::env::current_exe().context("cannot find the program treering")?;
+    let mut words: Vec<OsString> = vec![own.into_os_string()];
+    words.extend(
+        ["count", "--tree", "--fixed-addresses", "--quiet", "--no-sources", "-o"].map(OsString::from),
+    );
+    words.extend([file.as_os_str().to_owned(), "--".into()]);
+    words.extend(launch.words.iter().cloned());
+    let mut environment = launch.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
+    environment.retain(|(name, _)| name != PADDING);
+    environment.push((PADDING.into(), "x".repeat(longest - length(&launch.words)).into()));
+    Ok(Launch { words, environment: Some(environment), ..launch.clone() })
+}
+
+/// How many bytes the kernel puts onto the stack for the words: each, and the program's name once more.
+fn length(words: &[OsString]) -> usize {
+    let of = |word: &OsString| word.as_bytes().len() + 1;
+    words.iter().map(of).sum::<usize>() + words.first().map_or(0, of)
+}
+
+/// Code that the counts lack, with the reason.
+fn not_counted(profiles: &Sides<&Profile>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for (side, profile) in [("base", profiles.base), ("head", profiles.head)] {
+        let lacking = profile.code.uncounted.iter();
+        let text =
+            lacking.map(|of| format!("{side}: {}: {}", of.reason.as_str(), &profile.strings[of.detail]));
+        found.extend(text);
+    }
+    found.dedup();
+    found
+}
