@@ -42,6 +42,8 @@ usage: cargo xtask COMMAND
                    measure recording side by side with other tools; all parts unless some are named
   bench count [--quick] [--rounds=N] [--ours-only] [PROGRAM]...
                    run twelve programs natively, counted and under Valgrind; a table
+  bench compare [--quick] [--comparisons N] [--sources FOLDER] [--treering FILE]
+                   how often comparisons find what is not there, miss what is, and name the wrong cause
   bench profilers [--quick]
                    run one program under each kind of profiler; a table, a plot
   bench gprof [--quick]

@@ -1,6 +1,6 @@
 //! `cargo xtask bench record`: what recording costs and how good it is, side by side with other tools;
 //! `bench count`: what exact counting costs; `bench profilers`: how long one program takes under each kind of profiler;
-//! `bench view`: how quickly pages show large profiles.
+//! `bench view`: how quickly pages show large profiles; `bench compare`: how often comparisons are right.
 //!
 //! Runs of all tools are interleaved in random order, because the machine is rarely idle and
 //! drifts; what is compared is processor time, never wall time, of runs in the same round.
@@ -9,6 +9,7 @@
 
 mod aliasing;
 mod attached;
+mod compare;
 mod count;
 mod gprof;
 mod large;
@@ -69,9 +70,10 @@ const PARTS: &[(&str, Measurement)] = &[
 
 /// A benchmark with its name. Each takes the words after its name.
 type Benchmark = (&'static str, fn(&[&str]) -> Result<(), String>);
-const BENCHMARKS: [Benchmark; 7] = [
+const BENCHMARKS: [Benchmark; 8] = [
     ("record", record),
     ("count", count::run),
+    ("compare", compare::run),
     ("profilers", profilers::run),
     ("gprof", gprof::run),
     ("octave", octave::run),
