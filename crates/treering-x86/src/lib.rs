@@ -28,6 +28,7 @@ pub mod flags;
 pub mod interpret;
 pub mod lending;
 pub mod memory;
+pub mod processor;
 mod register;
 pub mod registers;
 pub mod rewrite;
