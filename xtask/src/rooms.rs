@@ -18,6 +18,7 @@ const HOUSES: &[House] = &[House {
     name: "treering-translator",
     rooms: &[
         "sys",
+        "surroundings",
         "program",
         "areas",
         "context",

@@ -26,6 +26,7 @@ use crate::history::{ProgramHints, WarmStart};
 use crate::model::{Model, ModelOptions};
 use crate::program::program_code::ProgramCode;
 use crate::program::region::{Region, Regions};
+use crate::surroundings::Surroundings;
 use crate::sys::layout::{
     MOST_COUNTERS, MOST_COUNTERS_BESIDE_MODEL, SEGMENT_SIZE, SITE_TABLES, TABLES, TABLES_SIZE, UNIT_SIZE,
 };
@@ -46,6 +47,8 @@ pub(crate) struct AddressSpace {
     pub(crate) warm_start: WarmStart,
     /// The model of caches and predictors, if it was asked for.
     pub(crate) model: Option<Box<Model>>,
+    /// Its surroundings, as far as they are held.
+    pub(crate) surroundings: Surroundings,
     /// The watched address at which a thread has just arrived, if there is one.
     pub(crate) arrived: Option<u64>,
     /// Notes for the reader of the counts.
@@ -64,6 +67,8 @@ pub(crate) struct SpaceOptions {
     pub(crate) most_counters: u32,
     /// The number of bytes of each unit that may be used.
     pub(crate) unit_size: u64,
+    /// The surroundings of the first program.
+    pub(crate) surroundings: Surroundings,
 }
 
 /// The resources of a new address space.
@@ -78,6 +83,8 @@ pub(crate) struct Provision {
     pub(crate) calls_at_page: bool,
     /// The program's history, from earlier runs.
     pub(crate) hints: Rc<ProgramHints>,
+    /// Its surroundings, as far as they are held.
+    pub(crate) surroundings: Surroundings,
     /// A file of counters, for reuse.
     pub(crate) spare: Option<Spare>,
     /// Tables and units of an ended process, for reuse.
@@ -131,6 +138,7 @@ impl AddressSpace {
             context: Contexts::new(options.tree.unwrap_or_default()),
             warm_start: WarmStart::new(provision.hints),
             model: Model::new(options.model).map(Box::new),
+            surroundings: provision.surroundings,
             arrived: None,
             warnings: Vec::new(),
         };

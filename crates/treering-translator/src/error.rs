@@ -36,6 +36,9 @@ pub enum CountError {
     /// The process cannot be counted, for this reason; it continues as before.
     #[error("process {0} cannot be counted: {1}")]
     CannotAttach(i32, String),
+    /// This processor has not the level that the program is to see; the first feature that it lacks.
+    #[error("this processor is not {0}: it has no {1}")]
+    Processor(&'static str, &'static str),
     /// A process could not continue, and was ended.
     #[error("process {0} was ended, because it cannot go on: {1}")]
     GivenUp(i32, #[source] io::Error),
@@ -75,6 +78,7 @@ impl CountError {
             | Self::NoProcess(_)
             | Self::Attach(..)
             | Self::CannotAttach(..)
+            | Self::Processor(..)
             | Self::GivenUp(..) => 1,
         }
     }

@@ -36,6 +36,7 @@ pub mod model;
 mod profile;
 mod program;
 mod run;
+mod surroundings;
 mod sys;
 mod tracer;
 
@@ -53,6 +54,8 @@ pub use profile::ProfileBuilder;
 pub use program::container_file::HiddenFile;
 pub use program::watch::{FindFunctions, START, STOP, Selection};
 pub use run::{Command, Counts, Ended, count, count_and_tell, count_each};
+pub use surroundings::{BeyondLevel, HeldFacts};
 pub use sys::heap::prepare_heap;
 pub use sys::{end_by, is_ignored, pass_on, pass_on_to};
 pub use tracer::thread::Left;
+pub use treering_x86::processor::Level;

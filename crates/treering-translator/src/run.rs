@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use treering_profile::UncountedReason;
+use treering_x86::processor::Level;
 
 use crate::areas::trees::TreeLimits;
 use crate::counting::result::{NotCounted, ProgramCounts};
@@ -18,6 +19,7 @@ use crate::history::Hints;
 use crate::journal::Store;
 use crate::model::ModelOptions;
 use crate::program::watch::{Selection, Watcher};
+use crate::surroundings::Surroundings;
 use crate::sys::{self, Stop};
 use crate::tracer::launch::{Launch, start_alarm, start_error};
 use crate::tracer::state::Tracer;
@@ -37,6 +39,10 @@ pub struct Command {
     pub environment: Vec<(OsString, OsString)>,
     /// Whether everything is loaded at the same addresses in every run.
     pub fixed_addresses: bool,
+    /// The level of the processor that the program sees; nothing for the real one. Not together with `pid`.
+    pub processor: Option<Level>,
+    /// Whether time, random numbers and the limit of its stack are the same in every run. Not together with `pid`.
+    pub held: bool,
     /// Whether the program has no standard input and output.
     pub silent: bool,
     /// A directory to make, which holds the counters until [`Counts::written`], so that
@@ -172,6 +178,7 @@ fn tracer(command: &Command) -> Result<Tracer, CountError> {
     tracer.options.most_counters = command.most_counters.unwrap_or(u32::MAX);
     tracer.options.unit_size = command.unit_size.unwrap_or(u64::MAX);
     tracer.options.limits = command.limits;
+    tracer.options.surroundings = Surroundings::new(command.processor, command.held);
     let hints = command.hints.as_deref().filter(|_| command.selection.is_none());
     // The beginning of a process that ran before is not seen.
     tracer.hints = hints.map(|directory| Hints::new(directory, command.pid.is_none()));
@@ -264,10 +271,27 @@ fn check(command: &Command) -> Result<(), CountError> {
             "they are always of the whole run of a program that treering starts",
         );
     }
+    if let Some((level, lacking)) = command.processor.and_then(|level| Some((level, lacking(level)?))) {
+        return Err(CountError::Processor(level.name(), lacking));
+    }
     if command.tree && !std::arch::is_x86_feature_detected!("avx") {
         return unsupported("calling context trees", "this processor has no AVX");
     }
     Ok(())
+}
+
+/// The first feature of a level that this processor lacks, if it lacks one. `xsavec` is not of the psABI, but the
+/// C library saves registers by it where it is told that the state is small.
+fn lacking(level: Level) -> Option<&'static str> {
+    macro_rules! features {
+        ($($name:tt),*) => { [$(($name, std::arch::is_x86_feature_detected!($name))),*] };
+    }
+    let v2 = features!["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cmpxchg16b"];
+    let v3 = features!["avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave", "xsavec"];
+    let v4 = features!["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"];
+    let v3 = v3.iter().filter(|_| level >= Level::V3);
+    let v4 = v4.iter().filter(|_| level >= Level::V4);
+    v2.iter().chain(v3).chain(v4).find(|(_, is_there)| !is_there).map(|&(name, _)| name)
 }
 
 /// The reason why nothing was counted, if nothing was. `any` tells whether a program was counted, `ended` how the
@@ -346,6 +370,9 @@ fn prepare(command: &Command, name: &OsStr) -> Result<Launch, CountError> {
     let mut launch = Launch::new(text(path.as_os_str().as_bytes())?, arguments, environment);
     if command.fixed_addresses {
         launch.fix_addresses();
+    }
+    if command.held {
+        launch.fix_stack();
     }
     if command.silent {
         let nothing = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null");

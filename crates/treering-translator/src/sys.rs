@@ -26,9 +26,9 @@ mod ticks;
 mod wait;
 
 pub(crate) use files::{
-    ADDRESSES, DESCRIPTORS, NO_LIMIT, OpenWatch, allow_memory, allow_open_files, free_room, has_capabilities,
-    is_open_for_writing, is_stream, limit, lock, move_limit, seek, send_descriptor, set_limit, socket_time,
-    tells_holes,
+    ADDRESSES, DESCRIPTORS, NO_LIMIT, OpenWatch, STACK_SIZE, allow_memory, allow_open_files, free_room,
+    has_capabilities, is_open_for_writing, is_stream, limit, lock, move_limit, seek, send_descriptor,
+    set_limit, socket_time, tells_holes,
 };
 pub(crate) use memory::{copy_memory, read_memory, write_memory};
 pub use passing::{end_by, pass_on, pass_on_to};
@@ -41,5 +41,6 @@ pub(crate) use ptrace::{
     set_registers, set_signal_info, set_signal_mask, set_vector, set_whole_vector, signal_info, signal_mask,
     vector, whole_vector,
 };
+pub(crate) use shared_memory::memory_file;
 pub(crate) use ticks::Ticks;
 pub(crate) use wait::{Stop, expect_no_stop_signals, stop_of, tell_again, wait};

@@ -3,13 +3,16 @@
 pub(crate) mod address_limit;
 pub(crate) mod affinity;
 pub(crate) mod attach;
+pub(crate) mod beginning;
 pub(crate) mod clone;
 pub(crate) mod dispatch;
 pub(crate) mod end;
 pub(crate) mod event_loop;
 pub(crate) mod exec;
+pub(crate) mod held_call;
 pub(crate) mod init_fault;
 pub(crate) mod inject;
+pub(crate) mod inquiry;
 #[expect(unsafe_code, reason = "the start of processes")]
 pub(crate) mod launch;
 pub(crate) mod memory_conflict;

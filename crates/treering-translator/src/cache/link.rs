@@ -4,6 +4,7 @@
 //! translated, all jumps that wait for it are linked to the translation.
 
 use treering_x86::Refusal;
+use treering_x86::processor::Inquiry;
 
 use crate::address_map::AddressMap;
 use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
@@ -43,6 +44,8 @@ pub(crate) enum ExitStub {
     Refused(u64, Refusal),
     /// Because the model's buffer has no room for the words of a block.
     Full(u32),
+    /// For the answer to an instruction, and where the thread continues with it.
+    Inquiry(Inquiry, u64),
 }
 
 /// The exit for returns without a return check.

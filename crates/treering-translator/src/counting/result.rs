@@ -1,8 +1,9 @@
 //! The result: counts by the addresses of processes.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use treering_profile::{BranchKind, UncountedReason};
 use treering_x86::disassembly::Flow;
 
@@ -16,6 +17,7 @@ use crate::counting::slow_path::{JournaledCount, PartialExecution, Transfer};
 use crate::model::Modelled;
 use crate::program::container_file::HiddenFile;
 use crate::program::region::{NO_REGION, Region};
+use crate::surroundings::HeldFacts;
 
 /// One program in one address space, which several processes may have shared for a while (`vfork`).
 #[derive(Debug, Clone)]
@@ -32,6 +34,8 @@ pub struct ProgramCounts {
     pub threads: Vec<ThreadCounts>,
     /// The number of translated blocks, not all of which were executed.
     pub translated: u32,
+    /// The facts about its surroundings.
+    pub held: HeldFacts,
     /// The instructions of its blocks.
     pub(crate) known: KnownBlocks,
 }
@@ -416,7 +420,16 @@ pub(crate) fn end_space(
         threads.push(counts);
     }
     let regions = code.regions().iter().map(code_region).collect();
-    ProgramCounts { pid, path, regions, blocks, threads, translated: code.block_count(), known }
+    ProgramCounts {
+        pid,
+        path,
+        regions,
+        blocks,
+        threads,
+        translated: code.block_count(),
+        held: HeldFacts::default(),
+        known,
+    }
 }
 
 fn code_region(region: &Region) -> CodeRegion {
@@ -443,6 +456,35 @@ impl ProgramCounts {
             blocks.sum::<i128>() + parts.sum::<i128>()
         };
         self.threads.iter().map(whole).sum::<i128>().clamp(0, u64::MAX.into()) as u64
+    }
+
+    /// The executed instructions beyond the level of the processor that the program saw, by the feature that they need.
+    pub fn executed_beyond(&self) -> BTreeMap<&str, u64> {
+        let noted: HashSet<u64> = self.held.beyond.iter().map(|one| one.block).collect();
+        let blocks = (0_u32..).zip(&self.blocks).filter(|(_, block)| noted.contains(&block.address));
+        let blocks: HashMap<u32, u64> = blocks.map(|(number, block)| (number, block.address)).collect();
+        let (mut whole, mut parts) = (HashMap::new(), Vec::new());
+        for thread in &self.threads {
+            for (number, count) in &thread.executions {
+                if let Some(&address) = blocks.get(number) {
+                    *whole.entry(address).or_insert(0) += i128::from(*count);
+                }
+            }
+            let partials = thread.partials.iter();
+            parts.extend(partials.filter_map(|part| Some((*blocks.get(&part.block)?, part))));
+        }
+        let mut executed = BTreeMap::new();
+        for one in &self.held.beyond {
+            let covers =
+                |part: &Partial| (part.address..part.address + u64::from(part.length)).contains(&one.address);
+            let parts = parts.iter().filter(|(block, part)| *block == one.block && covers(part));
+            let parts: i128 = parts.map(|(_, part)| i128::from(part.executions)).sum();
+            let count = whole.get(&one.block).copied().unwrap_or(0) + parts;
+            if count > 0 {
+                *executed.entry(one.feature.as_str()).or_insert(0) += count as u64;
+            }
+        }
+        executed
     }
 
     /// The number of entries into translated blocks.

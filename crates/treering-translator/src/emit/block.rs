@@ -46,6 +46,7 @@ impl TraceWriter<'_, '_> {
             self.emitter.code.release(&CONTEXT_SLOTS);
         }
         let bytes = &window[..(last.next() - first.address()) as usize];
+        self.space.surroundings.note_beyond(decoded);
         let block = self.begin_block(decoded, bytes, &plan)?;
         self.write_comparison(block, bytes);
         self.write_model_entry(block, decoded);
@@ -73,6 +74,7 @@ impl TraceWriter<'_, '_> {
         let (first, last) = (&decoded[0], &decoded[decoded.len() - 1]);
         let wanted = self.space.counting.propagation.wanted_level(first.address());
         let register = self.emitter.loop_register(decoded).filter(|_| wanted.is_none());
+        let register = register.filter(|_| !self.has_inquiry(decoded));
         let derived = self.side_exit.take();
         let derived = derived.filter(|_| register.is_none() && wanted.is_none() && self.is_derived(decoded));
         let may_change = [first.address(), last.next() - 1]
@@ -93,7 +95,10 @@ impl TraceWriter<'_, '_> {
             None => self.plan_side_exit(decoded)?,
             Some(_) => None,
         };
-        let holds = self.held && loops.is_none() && self.may_hold(decoded, counting, leaves.is_some());
+        let holds = self.held
+            && loops.is_none()
+            && self.may_hold(decoded, counting, leaves.is_some())
+            && !self.has_inquiry(decoded);
         Ok(BlockPlan { wanted, loops, derived, may_change, counting, leaves, holds })
     }
 
@@ -223,6 +228,9 @@ impl TraceWriter<'_, '_> {
     }
 
     fn write_copy(&mut self, one: &Decoded, bytes: &[u8]) {
+        if let Some(inquiry) = self.space.surroundings.answered(one) {
+            return self.write_inquiry(inquiry, one, bytes);
+        }
         let own = self.space.own_place();
         let lends = own.as_ref().and_then(|own| self.emitter.write_lending(one, own));
         let start = self.emitter.code.here();

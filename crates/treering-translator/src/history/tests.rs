@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 use crate::counting::result::{Branch, CountedBlock, KnownBlocks, ThreadCounts};
+use crate::surroundings::HeldFacts;
 
 use super::*;
 
@@ -53,6 +54,7 @@ fn counts(files: [&Path; 2], blocks: &[(u32, u64)], transfers: &[(u32, u64)]) ->
         modelled: None,
     };
     ProgramCounts {
+        held: HeldFacts::default(),
         pid: 1,
         path: files[0].to_owned(),
         regions: vec![region(0, files[0]), region(1, files[1])],

@@ -143,6 +143,8 @@ pub(crate) const NO_LIMIT: u64 = libc::RLIM_INFINITY;
 pub(crate) type Resource = libc::__rlimit_resource_t;
 /// The bytes of address space.
 pub(crate) const ADDRESSES: Resource = libc::RLIMIT_AS;
+/// The bytes of the stack.
+pub(crate) const STACK_SIZE: Resource = libc::RLIMIT_STACK;
 /// The open descriptors.
 pub(crate) const DESCRIPTORS: Resource = libc::RLIMIT_NOFILE;
 

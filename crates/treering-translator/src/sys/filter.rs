@@ -130,9 +130,36 @@ fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Instruction 
 pub(crate) enum For {
     /// A program that is counted from its beginning to its end.
     Program,
+    /// The same, where its surroundings are held.
+    HeldProgram,
     /// A process that ran before, and continues afterwards.
     Running,
 }
+
+/// Calls that stop as well where surroundings are held: about the time, for random numbers, and those that wait.
+const HELD: &[i64] = &[
+    libc::SYS_open,
+    libc::SYS_openat,
+    libc::SYS_getrandom,
+    libc::SYS_clock_gettime,
+    libc::SYS_gettimeofday,
+    libc::SYS_time,
+    libc::SYS_times,
+    libc::SYS_getrusage,
+    libc::SYS_getcpu,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_select,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_semtimedop,
+    libc::SYS_futex,
+];
 
 /// The filter of a counted program.
 ///
@@ -149,9 +176,10 @@ fn filter(what: For) -> Vec<Instruction> {
         [libc::SYS_rt_sigaction, libc::SYS_prctl, libc::SYS_madvise, libc::SYS_brk, libc::SYS_clone];
     let in_part = in_part.into_iter().chain(LIMITS.iter().map(|&(number, _)| number));
     let in_part = in_part.chain(WITH_BITS.iter().map(|&(number, ..)| number));
+    let held = if what == For::HeldProgram { HELD } else { &[] };
     let question = (what == For::Running).then_some(QUESTION);
     let numbers = [REQUEST_CALL.into(), libc::SYS_rseq].into_iter().chain(question);
-    let numbers = numbers.chain(STOPPING.iter().copied()).chain(in_part);
+    let numbers = numbers.chain(STOPPING.iter().chain(held).copied()).chain(in_part);
     let numbers: Vec<i64> = numbers.collect();
     for (at, &number) in numbers.iter().enumerate() {
         let behind_all = (numbers.len() - at) as u8;
@@ -161,7 +189,7 @@ fn filter(what: For) -> Vec<Instruction> {
     // No program makes this call.
     program.extend(if_number(REQUEST_CALL.into(), TRACE));
     match what {
-        For::Program => {
+        For::Program | For::HeldProgram => {
             program.extend(past_the_syscall_page());
             program.push(instruction(LOAD, 0, 0, NUMBER));
             program.extend(if_number(libc::SYS_rseq, NO_SUCH_CALL));
@@ -174,6 +202,7 @@ fn filter(what: For) -> Vec<Instruction> {
             program.extend(if_number(libc::SYS_rseq, TRACE));
         }
     }
+    held.iter().for_each(|&number| program.extend(if_number(number, TRACE)));
     program.extend(if_heap_comes_near());
     for &(number, argument, bits) in WITH_BITS {
         program.extend(if_bits(number, argument, bits));
@@ -490,6 +519,20 @@ mod tests {
         for &number in STOPPING {
             assert_eq!(say(number, [0; 3]), TRACE);
         }
+    }
+
+    #[test]
+    fn calls_about_held_surroundings_stop_only_where_these_are_held() {
+        let say = |what, number| verdict(&filter(what), number, 0x1000, [0; 6], X86_64);
+        for &number in HELD {
+            assert_eq!(
+                [For::HeldProgram, For::Program].map(|what| say(what, number)),
+                [TRACE, ALLOW],
+                "{number}"
+            );
+        }
+        assert_eq!([libc::SYS_read, libc::SYS_mmap].map(|number| say(For::HeldProgram, number)), [ALLOW; 2]);
+        assert_eq!(say(For::HeldProgram, libc::SYS_rseq), NO_SUCH_CALL);
     }
 
     #[test]

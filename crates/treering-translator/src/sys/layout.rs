@@ -125,6 +125,9 @@ pub(crate) const LOG_FULL: u32 = 0x100;
 pub(crate) const CALL_NEXT: u32 = 0x60;
 /// Keeps rax during a request, and in counter code.
 pub(crate) const SAVED_RAX: u32 = 0x68;
+/// Hold two registers around an instruction whose answer is the tracer's: see `emit/inquiry.rs`.
+pub(crate) const ASKED_FIRST: u32 = 0x70;
+pub(crate) const ASKED_SECOND: u32 = 0x78;
 
 /// Keep registers while a block records words for the model.
 pub(crate) const MODEL_FIRST: u32 = 0x900;

@@ -24,6 +24,20 @@ pub(crate) struct SharedMemory {
     on_disk: bool,
 }
 
+/// A file of `size` zero bytes in memory; only written pages take room.
+pub(crate) fn memory_file(name: &str, size: u64) -> io::Result<File> {
+    let name = CString::new(name)?;
+    // SAFETY: the name is a string that ends with 0.
+    let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just opened, and nothing else owns it.
+    let file: File = unsafe { OwnedFd::from_raw_fd(descriptor) }.into();
+    file.set_len(size)?;
+    Ok(file)
+}
+
 // SAFETY: the mapping belongs to this value alone in this process; all access goes through `&self`
 // by volatile or atomic operations on plain bytes, or through `&mut self`.
 unsafe impl Send for SharedMemory {}
@@ -31,19 +45,7 @@ unsafe impl Send for SharedMemory {}
 impl SharedMemory {
     /// Memory of `size` zero bytes; only written pages take room.
     pub(crate) fn new(name: &str, size: u64) -> io::Result<Self> {
-        let name = CString::new(name)?;
-        // SAFETY: the name is a string that ends with 0.
-        let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just opened, and nothing else owns it.
-        let file = unsafe { OwnedFd::from_raw_fd(descriptor) };
-        // SAFETY: the descriptor is open.
-        if unsafe { libc::ftruncate(file.as_raw_fd(), size as i64) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Self::map(file, size as usize, false)
+        Self::map(memory_file(name, size)?.into(), size as usize, false)
     }
 
     /// The same in a new file, which other processes can read even if this process is killed.

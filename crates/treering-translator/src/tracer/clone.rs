@@ -7,7 +7,7 @@ use std::io;
 
 use treering_profile::{BranchKind, UncountedReason};
 
-use crate::address_space::AddressSpace;
+use crate::address_space::{AddressSpace, Provision};
 use crate::areas::tree_frame::Inherited;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::in_block;
@@ -62,23 +62,34 @@ impl Tracer {
         let is_thread = flags & libc::CLONE_THREAD as u64 != 0;
         let borrows = shares && !is_thread;
         let own_rules = self.threads.get(&tid).map(|thread| thread.own_rules).unwrap_or_default();
-        let (space, pid, own_gs, call_next, context, regions, entered, restartable) = match self.counted(tid)
-        {
-            Some((thread, program)) => {
-                let regions = (!shares).then(|| program.space.program.regions.copied());
-                let own_gs = program.space.areas.slot(thread.area, crate::sys::layout::OWN_GS);
-                let call_next = program.space.areas.call_next(thread.area);
-                let context = program.space.areas.inheritance(thread.area, !is_thread);
-                // A copy of the process has the same stack; a thread has one of its own.
-                let entered = (!is_thread).then_some(thread.entered);
-                let restartable = thread.restartable.filter(|_| !shares);
-                (thread.space, thread.pid, own_gs, call_next, context, regions, entered, restartable)
-            }
-            None => {
-                let pid = self.process_of(tid);
-                (None, pid, 0, 0, Inherited::default(), None, None, None)
-            }
-        };
+        let (space, pid, own_gs, call_next, context, regions, surroundings, entered, restartable) =
+            match self.counted(tid) {
+                Some((thread, program)) => {
+                    let regions = (!shares).then(|| program.space.program.regions.copied());
+                    let surroundings = (!shares).then(|| program.space.surroundings.next_program());
+                    let own_gs = program.space.areas.slot(thread.area, crate::sys::layout::OWN_GS);
+                    let call_next = program.space.areas.call_next(thread.area);
+                    let context = program.space.areas.inheritance(thread.area, !is_thread);
+                    // A copy of the process has the same stack; a thread has one of its own.
+                    let entered = (!is_thread).then_some(thread.entered);
+                    let restartable = thread.restartable.filter(|_| !shares);
+                    (
+                        thread.space,
+                        thread.pid,
+                        own_gs,
+                        call_next,
+                        context,
+                        regions,
+                        surroundings,
+                        entered,
+                        restartable,
+                    )
+                }
+                None => {
+                    let pid = self.process_of(tid);
+                    (None, pid, 0, 0, Inherited::default(), None, None, None, None)
+                }
+            };
         if let (false, Some(&action)) = (is_thread, self.fault_actions.get(&pid)) {
             self.fault_actions.insert(child, action);
         }
@@ -98,6 +109,7 @@ impl Tracer {
             call_next,
             context,
             regions,
+            surroundings,
             entered,
             borrows,
             restartable,
@@ -200,7 +212,8 @@ impl Tracer {
         self.affinity.pair(thread.tid);
         let files = self.next_files(pending.pid);
         let Some(path) = self.spaces[from].as_ref().map(|parent| parent.path.clone()) else { return Ok(()) };
-        let provision = self.provision(pending.pid, files, &path);
+        let surroundings = pending.surroundings.unwrap_or_default();
+        let provision = Provision { surroundings, ..self.provision(pending.pid, files, &path) };
         let Some(parent) = &self.spaces[from] else { return Ok(()) };
         let mut registers = sys::registers(thread.tid)?;
         let at = parent.space.cache.address_of(in_block(registers.0.rip, pending.call_next));

@@ -58,6 +58,10 @@ impl AddressSpace {
                 }
                 self.cache.blocks.get(block).entry
             }
+            Some(ExitStub::Inquiry(inquiry, resume)) => {
+                self.answer(inquiry, area);
+                resume
+            }
             Some(ExitStub::None) | None => {
                 return Err(io::Error::other("the program has written over the translator's memory"));
             }

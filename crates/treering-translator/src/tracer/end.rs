@@ -130,7 +130,8 @@ impl Tracer {
                     true => (branch_biases(space, &program.ended), entered),
                     false => (Vec::new(), 0),
                 };
-                let counts = end_space(space, program.pid, program.path, program.ended, &biases);
+                let mut counts = end_space(space, program.pid, program.path, program.ended, &biases);
+                counts.held = space.surroundings.facts();
                 let (counters, used) = program.space.into_memory();
                 if let (Some(store), Some(path)) = (&mut self.store, aside) {
                     store.keep_spare(path, counters);

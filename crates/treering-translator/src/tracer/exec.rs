@@ -4,9 +4,12 @@ use std::io;
 
 use treering_profile::{BranchKind, UncountedReason};
 
+use crate::address_space::Provision;
 use crate::areas::tree_frame::Inherited;
+use crate::surroundings::Surroundings;
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self};
+use crate::tracer::beginning::hold_beginning;
 use crate::tracer::inject::{give_area, prepare_program};
 use crate::tracer::state::Tracer;
 use crate::tracer::thread::Thread;
@@ -18,6 +21,7 @@ impl Tracer {
         self.affinity.pair(tid);
         // Its other threads have ended, and the calling thread has the first one's number now.
         let mut former_threads = Vec::new();
+        let surroundings = self.counted(former).map(|(_, program)| program.space.surroundings.next_program());
         let own_rules = self.threads.get(&former).map(|thread| thread.own_rules).unwrap_or_default();
         self.lower_limit(former)?;
         for gone in [former, tid] {
@@ -28,7 +32,7 @@ impl Tracer {
         self.fault_actions.remove(&tid);
         let mut thread = Thread::new(tid, tid, None, 0);
         thread.own_rules = own_rules;
-        let prepared = self.prepare(&mut thread);
+        let prepared = self.prepare(&mut thread, surroundings);
         if thread.space.is_none() {
             // It is not counted, and makes no requests.
             self.affinity.part();
@@ -40,7 +44,9 @@ impl Tracer {
         self.resume(tid)
     }
 
-    pub(crate) fn prepare(&mut self, thread: &mut Thread) -> io::Result<()> {
+    /// Prepares a process that has become a program. Its surroundings are those of the first program, or follow from those
+    /// of the program that it was before.
+    fn prepare(&mut self, thread: &mut Thread, surroundings: Option<Surroundings>) -> io::Result<()> {
         let tid = thread.tid;
         let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
         stopped.reach_border()?;
@@ -67,7 +73,9 @@ impl Tracer {
         self.note_most_addresses(tid)?;
         let files = self.next_files(tid);
         let watcher = self.watcher.clone();
-        let provision = self.provision(thread.pid, files, &path);
+        let mut surroundings = surroundings.unwrap_or_else(|| self.options.surroundings.clone());
+        hold_beginning(tid, sys::registers(tid)?.0.rsp, &mut surroundings)?;
+        let provision = Provision { surroundings, ..self.provision(thread.pid, files, &path) };
         let mut space = prepare_program(&mut stopped, &self.syscall_page, self.filtered, provision, watcher)?;
         self.filtered = true;
         thread.area = give_area(&mut space, &mut stopped, 0)?;

@@ -45,7 +45,8 @@ pub(crate) fn prepare_program(
         map_syscall_page(calls, syscall_page)
     })?;
     if !filtered {
-        thread.remotely(|calls| install(calls, For::Program))?;
+        let program = if provision.surroundings.is_any_held() { For::HeldProgram } else { For::Program };
+        thread.remotely(|calls| install(calls, program))?;
     }
     thread.with_lists(|thread| prepare(thread, &mappings, rip, provision, watcher))
 }

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
-use crate::sys::{Stop, kill, seize, stop_of, tell_again};
+use crate::sys::{STACK_SIZE, Stop, kill, limit, seize, set_limit, stop_of, tell_again};
 
 /// Everything that a new process needs. It uses the data in place, as it shares our memory up to `execve`.
 /// Copying the page tables for so short a time, and then our pages one by one as we write to them, would take
@@ -14,18 +14,27 @@ pub(crate) struct Launch {
     arguments: Vec<CString>,
     environment: Vec<CString>,
     fixed_addresses: bool,
+    fixed_stack: bool,
     nothing: Option<OwnedFd>,
 }
+
+/// The size to which the stack may grow where that is held: the usual limit.
+const FIXED_STACK: u64 = 8 << 20;
 
 impl Launch {
     /// The program's file, its arguments with its name first, and the variables as `NAME=VALUE`.
     pub(crate) fn new(program: CString, arguments: Vec<CString>, environment: Vec<CString>) -> Self {
-        Self { program, arguments, environment, fixed_addresses: false, nothing: None }
+        Self { program, arguments, environment, fixed_addresses: false, fixed_stack: false, nothing: None }
     }
 
     /// Has everything loaded at the same addresses in every run.
     pub(crate) fn fix_addresses(&mut self) {
         self.fixed_addresses = true;
+    }
+
+    /// Gives the program's stack the usual limit, as far as it may have that.
+    pub(crate) fn fix_stack(&mut self) {
+        self.fixed_stack = true;
     }
 
     /// Gives the program an open `/dev/null` as its standard input and output.
@@ -58,6 +67,7 @@ impl Launch {
             stack: Vec::with_capacity(STACK / 16),
             _texts: self,
         }));
+        let fixed_stack = beginning._texts.fixed_stack;
         let all = &mut no_signals();
         let data = &raw mut *beginning;
         // SAFETY: the data for the process is never moved, freed or changed. The process has a stack of its
@@ -83,6 +93,9 @@ impl Launch {
             }
             kill(pid);
             return Err(error);
+        }
+        if fixed_stack && let Ok([_, most]) = limit(pid, STACK_SIZE) {
+            let _ = set_limit(pid, STACK_SIZE, [FIXED_STACK.min(most), most]);
         }
         // SAFETY: writes one byte to a pipe that is open.
         unsafe { libc::write(go_write.as_raw_fd(), [1_u8].as_ptr().cast(), 1) };

@@ -56,7 +56,14 @@ impl Tracer {
         let only_reads = r.orig_rax as i64 == libc::SYS_openat2
             && sys::read_memory(tid, r.rdx, &mut flags) == flags.len()
             && u64::from_le_bytes(flags) & u64::from(WRITES) == 0;
-        let Some(path) = path_at(tid, name).filter(|_| !only_reads) else { return sys::resume(tid, 0) };
+        let opens_for_reading = match r.orig_rax as i64 {
+            libc::SYS_open => r.rsi & u64::from(WRITES) == 0,
+            libc::SYS_openat => r.rdx & u64::from(WRITES) == 0,
+            _ => only_reads,
+        };
+        let Some(path) = path_at(tid, name).filter(|_| !opens_for_reading) else {
+            return sys::resume(tid, 0);
+        };
         let found = seen_from(tid, directory, &path).metadata();
         let is_memory = path.file_name() == Some(OsStr::new("mem"));
         if is_memory || found.as_ref().is_ok_and(is_of_processes) {
@@ -98,7 +105,7 @@ fn process_of_memory(path: &Path) -> Option<Option<i32>> {
 }
 
 /// Reads a path from a thread's memory.
-fn path_at(tid: i32, address: u64) -> Option<PathBuf> {
+pub(crate) fn path_at(tid: i32, address: u64) -> Option<PathBuf> {
     let mut path = Vec::new();
     while path.len() < libc::PATH_MAX as usize {
         let at = address.checked_add(path.len() as u64)?;

@@ -16,7 +16,15 @@ use treering_proc::status::has_signal;
 impl Tracer {
     /// A system call has stopped at the filter.
     pub(crate) fn before_call(&mut self, tid: i32) -> io::Result<()> {
+        // A wait that goes on has been watched before.
+        let is_waiting = self.is_waiting(tid);
         let verdict = self.with(tid, true, |thread, space, registers, stopped| {
+            if space.surroundings.is_any_held()
+                && !is_waiting
+                && let Some(verdict) = space.held_call(registers, stopped)?
+            {
+                return Ok(verdict);
+            }
             if registers.0.orig_rax == libc::SYS_rseq as u64 {
                 let result = Restartable::answer(registers, &mut thread.restartable);
                 return skip(registers, result, stopped);

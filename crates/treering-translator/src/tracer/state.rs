@@ -15,6 +15,7 @@ use crate::history::Hints;
 use crate::journal::{Journal, Store};
 use crate::model::ModelOptions;
 use crate::program::watch::Watcher;
+use crate::surroundings::Surroundings;
 use crate::sys::remote_syscall::{HeldSignal, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
 use crate::sys::syscall_page::syscall_page;
@@ -111,6 +112,7 @@ impl Tracer {
                 model,
                 most_counters: u32::MAX,
                 unit_size: u64::MAX,
+                surroundings: Surroundings::default(),
             },
             requests: 0,
             ended: Vec::new(),
@@ -232,6 +234,7 @@ impl Tracer {
             hints: self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default(),
             spare: self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare),
             used: self.used.pop(),
+            surroundings: Surroundings::default(),
             files,
         }
     }

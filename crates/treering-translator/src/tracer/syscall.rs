@@ -272,6 +272,7 @@ impl AddressSpace {
                 registers.0.rdx = argument;
                 sys::set_registers(thread.tid, registers)?;
             }
+            Call::Held(call) => self.after_held_call(call, registers, thread)?,
             Call::Move { .. }
             | Call::HandlerReturn
             | Call::FaultAction(_)
@@ -437,7 +438,7 @@ fn fault_action(at: u64, thread: &StoppedThread<'_>) -> Verdict {
 }
 
 /// Has a thread repeat the call that it is stopped at, as remote calls were made meanwhile.
-fn again(registers: &mut Registers, thread: &mut StoppedThread<'_>) -> io::Result<Verdict> {
+pub(crate) fn again(registers: &mut Registers, thread: &mut StoppedThread<'_>) -> io::Result<Verdict> {
     const LENGTH: u64 = 2;
     let r = &mut registers.0;
     (r.rax, r.rip, r.orig_rax) = (r.orig_rax, r.rip - LENGTH, u64::MAX);

@@ -6,6 +6,7 @@ use crate::areas::tree_frame::Inherited;
 use crate::counting::slow_path::SlowPathCounts;
 use crate::journal::JournaledThread;
 use crate::program::region::Regions;
+use crate::surroundings::Surroundings;
 use crate::sys::Registers;
 use crate::sys::remote_syscall::HeldSignal;
 use crate::tracer::partial_vector::PartialVector;
@@ -118,8 +119,28 @@ pub(crate) enum Call {
         /// The difference from the call that the program made.
         again: Again,
     },
+    /// The call is about surroundings that are held.
+    Held(HeldCall),
     /// The call was answered by the tracer.
     Answered(u64),
+}
+
+/// A call about held surroundings that the kernel makes; see `tracer/held_call.rs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeldCall {
+    /// The call waits.
+    Wait {
+        /// The time of the clock at which it ends.
+        until: u64,
+        /// The result when it ends then.
+        timed_out: i32,
+        /// The program's own arguments in rsi, rdx and r10.
+        program: [u64; 3],
+    },
+    /// The kernel writes the resources that the program has used to this address (`getrusage`).
+    Usage(u64),
+    /// A file of random numbers is opened; the program's own arguments in rdi and rsi.
+    Random([u64; 2]),
 }
 
 /// The state of a thread in its own code, kept from stopping it there until it is detached.
@@ -141,6 +162,8 @@ pub(crate) struct PendingClone {
     pub(crate) call_next: u64,
     /// The context that its tree begins with.
     pub(crate) context: Inherited,
+    /// Its surroundings, if it has a copy.
+    pub(crate) surroundings: Option<Surroundings>,
     /// The code regions at the moment of the copy.
     pub(crate) regions: Option<Regions>,
     /// The selected functions and marks that it begins inside of.

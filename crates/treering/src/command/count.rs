@@ -1,6 +1,9 @@
 //! `treering count`: counts every block, instruction and call of a program, and writes a profile.
 
+mod environment;
+mod held;
 mod model;
+mod processor;
 mod totals;
 
 use std::ffi::OsString;
@@ -43,7 +46,8 @@ Examples:
   treering count -- ./solve input.txt         every block, instruction and call, exactly
   treering count -o a.trg -- make             a program and all of its children
   treering count --tree -- ./solve            with the costs of every chain of callers
-  treering count --fixed-addresses -- ./solve   at the same addresses in every run
+  treering count --fixed -- ./solve           the same counts in every run
+  treering count --fixed --cpu x86-64-v3 -- ./solve   and on every machine
   treering count --toggle solve -- ./prog     only within solve() and what it calls
   treering count --model cache -- ./solve     with the misses of modelled caches
   treering count -p 4711 -d 10                a running process, for ten seconds
@@ -74,9 +78,22 @@ pub struct Count {
           value_parser = clap::value_parser!(u64).range(1..))]
     max_nodes: u64,
 
-    /// Load everything at the same addresses in every run, so that no count can depend on them
-    #[arg(long = "fixed-addresses", alias = "fixed")]
-    fixed: bool,
+    /// Hold what moves counts from run to run: addresses, the time, random numbers, the stack's limit, and the
+    /// environment, of which well-known variables are passed, and those named here. Keys made in such a run are no secret
+    #[arg(long, visible_alias = "fixed-addresses", value_name = "VARIABLE", num_args = 0..=1, require_equals = true,
+          value_delimiter = ',', default_missing_value = "")]
+    fixed: Option<Vec<String>>,
+
+    /// Show the program a processor that has this level of x86-64 and nothing more, so that it chooses the same code on
+    /// every machine: x86-64-v2, x86-64-v3, x86-64-v4, or native for the real one
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        default_value = "native",
+        hide_default_value = true,
+        conflicts_with = "pid"
+    )]
+    cpu: processor::Processor,
 
     /// Count only within this function and what it calls, in each thread by itself; may be given several
     /// times
@@ -139,9 +156,11 @@ impl Count {
         let selected = Selected::new(&self.toggle);
         let command = self.command(&selected, &modelled);
         let (mut totals, mut made, mut programs) = (Totals::default(), ProfileBuilder::default(), Vec::new());
+        let mut escaped = held::Escaped::default();
         let ended = |program: ProgramCounts| {
             totals.add(&program);
             made.add(&program);
+            escaped.add(&program);
             // The model's counts are summed up from them.
             programs.extend((!modelled.is_empty()).then_some(program));
         };
@@ -152,7 +171,8 @@ impl Count {
         let working = Working::on("putting counts together");
         let (mut profile, instructions) = made.finish(&counts);
         drop(working);
-        partly.iter().for_each(|note| profile.metadata.note(note.clone()));
+        let held = self.held(&escaped);
+        partly.iter().chain(&held).for_each(|note| profile.metadata.note(note.clone()));
         let reachable = Reachable { hidden_files, instructions, ..Reachable::default() };
         let mut named = name_functions(profile, reachable, self.wanted());
         modelled.describe(&counts, &mut named.profile);
@@ -184,9 +204,11 @@ impl Count {
     fn command(&self, selected: &Selected, modelled: &model::Modelled) -> Command {
         Command {
             words: self.command.clone(),
-            environment: std::env::vars_os().collect(),
+            environment: self.environment(),
             pid: self.pid,
-            fixed_addresses: self.fixed,
+            fixed_addresses: self.fixed.is_some(),
+            held: self.fixed.is_some(),
+            processor: self.cpu.level(),
             // The files would lack the model's counts.
             keep: if modelled.is_empty() { count_folder_of(&self.output) } else { None },
             model: modelled.options,
@@ -267,6 +289,27 @@ impl Count {
         if self.marked && totals.is_nothing() {
             notes.push("no thread passed a mark that starts counting".to_owned());
         }
+        notes
+    }
+
+    /// The environment of the program.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let all = std::env::vars_os().collect();
+        match &self.fixed {
+            Some(more) => environment::held(all, more),
+            None => all,
+        }
+    }
+
+    /// Notes on the surroundings of the program that were held, and on those that it saw all the same.
+    fn held(&self, escaped: &held::Escaped) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.fixed.is_some() {
+            notes.push(held::note(self.environment().len(), std::env::vars_os().count()));
+        }
+        let level = self.cpu.level();
+        notes.extend(level.map(|level| format!("held: the processor, as {level}")));
+        notes.extend(escaped.notes(level, self.fixed.is_some()));
         notes
     }
 

@@ -13,6 +13,7 @@ mod compare;
 mod completions;
 mod count;
 mod count_attached;
+mod count_held;
 mod count_killed;
 mod count_sanitized;
 mod count_selected;
