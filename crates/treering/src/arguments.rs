@@ -34,6 +34,7 @@ pub enum Command {
     Report(command::report::Report),
     Diff(command::diff::Diff),
     Compare(command::compare::Compare),
+    Bench(command::bench::Bench),
     View(command::view::View),
     Watch(command::watch::Watch),
     Export(command::export::Export),
@@ -68,6 +69,10 @@ mod tests {
         for subcommand in Arguments::command().get_subcommands() {
             let name = subcommand.get_name();
             page += &section(&format!("treering {name}"), &help(&[name]));
+            for below in subcommand.get_subcommands() {
+                let below = below.get_name();
+                page += &section(&format!("treering {name} {below}"), &help(&[name, below]));
+            }
         }
         expect_file!["../../../docs/cli.md"].assert_eq(&page);
     }

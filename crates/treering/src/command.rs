@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub mod bench;
 pub mod compare;
 pub mod completions;
 pub mod count;
@@ -33,6 +34,7 @@ pub fn run(command: Command) -> Outcome {
         Command::Report(report) => report.run(),
         Command::Diff(diff) => diff.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Bench(bench) => bench.run(),
         Command::View(view) => view.run(),
         Command::Watch(watch) => watch.run(),
         Command::Export(export) => export.run(),

@@ -408,7 +408,7 @@ const PASSED_ON: [i32; 2] = [libc::SIGTERM, libc::SIGHUP];
 
 /// A file that may not grow is an error where it is written, and not the end of this process. The program has what it
 /// had: a handler is not passed on to it, and what it ignores it goes on ignoring.
-fn expect_full_files() -> io::Result<()> {
+pub fn expect_full_files() -> io::Result<()> {
     if !treering_translator::is_ignored(libc::SIGXFSZ) {
         flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     }

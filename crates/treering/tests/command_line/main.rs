@@ -8,6 +8,9 @@
 mod alone;
 mod attach;
 mod bad_input;
+mod bench;
+mod bench_import;
+mod bench_suite;
 mod blocks;
 mod compare;
 mod completions;

@@ -19,6 +19,8 @@ pub(crate) enum Program {
     Names,
     /// `examples/profilers/demo.cc`, which has the tasks and the memory plot of CBS.
     Tasks,
+    /// `programs/states.cc`, a benchmark of CBS with results.
+    States,
 }
 
 impl Program {
@@ -27,6 +29,7 @@ impl Program {
             Self::Calls => ("programs/calls.c", &["-finstrument-functions"]),
             Self::Names => ("programs/names.c", &[]),
             Self::Tasks => ("../../../../examples/profilers/demo.cc", &["-std=c++17"]),
+            Self::States => ("programs/states.cc", &["-std=c++17"]),
         }
     }
 

@@ -1,0 +1,65 @@
+//! `treering bench`: benchmark programs with parameters, archived and compared.
+
+mod amount;
+mod columns;
+mod compare;
+mod gc;
+mod import;
+mod job;
+mod judged;
+mod list;
+mod measuring;
+mod parameters;
+mod place;
+mod run;
+mod series;
+mod show;
+mod suite;
+mod table;
+mod version;
+
+use crate::failure::{Context as _, Outcome};
+
+/// Run benchmarks over parameters, keep every run, and show how they compare
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  treering bench run -p n=250..8000*2 -- ./solve {n}      in shuffled rounds; every run is kept
+  treering bench list                                     the runs that are kept
+  treering bench table solve -x n -y time,memory          one table of them
+  treering bench compare 7c1e02 3fa940                    two runs, or two versions
+
+Runs are kept in $XDG_DATA_HOME/treering/bench, or in the folder that --archive names. See docs/bench.md.")]
+pub struct Bench {
+    #[command(subcommand)]
+    command: Subcommand,
+}
+
+/// The subcommands, one file each.
+#[derive(Debug, clap::Subcommand)]
+enum Subcommand {
+    Run(run::Run),
+    List(list::List),
+    Show(show::Show),
+    Compare(compare::Compare),
+    Table(table::Table),
+    Import(import::Import),
+    Gc(gc::Gc),
+}
+
+impl Bench {
+    /// Does it.
+    pub fn run(self) -> Outcome {
+        super::count::expect_full_files().context("cannot wait for signals")?;
+        let outcome = match self.command {
+            Subcommand::Run(run) => run.run(),
+            Subcommand::List(list) => list.run(),
+            Subcommand::Show(show) => show.run(),
+            Subcommand::Compare(compare) => compare.run(),
+            Subcommand::Table(table) => table.run(),
+            Subcommand::Import(import) => import.run(),
+            Subcommand::Gc(gc) => gc.run(),
+        };
+        outcome.map_err(|failure| failure.status(2))
+    }
+}

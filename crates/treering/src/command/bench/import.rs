@@ -1,0 +1,189 @@
+//! `treering bench import`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::UNIX_EPOCH;
+
+use treering_archive::import::{Tool, criterion, google_benchmark, hyperfine, recognise};
+use treering_archive::{
+    Archive, Id, Machine, Manifest, Measured, Moment, Named, Unit, Version, Word, metric,
+};
+use treering_formats::trg;
+use treering_profile::Profile;
+use treering_report::plural;
+
+use super::columns::print;
+use super::place::{Place, failure};
+use crate::failure::{Context as _, Failure, Outcome};
+use crate::open::{open_profile, read_file};
+
+/// Keep runs that other tools measured
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Reads XML of benchmarks (of CBS and of Treering), JSON of hyperfine (--export-json) and of google-benchmark
+(--benchmark_out), profiles of programs with CBS's macros, and folders of criterion (target/criterion).
+The same file again is the same runs.")]
+pub struct Import {
+    /// The files and folders
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The version of the programs that were measured
+    #[arg(long, value_name = "NAME", default_value = "")]
+    version_name: String,
+    /// They were measured on this machine, where the file does not say
+    #[arg(long)]
+    this_machine: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// The maker of a profile that the program wrote itself.
+pub const OWN: &str = "the program itself";
+
+/// A run with its profile.
+type Imported = (Manifest, Option<Vec<u8>>);
+
+impl Import {
+    /// Does it.
+    pub fn run(self) -> Outcome {
+        // All of them are read before one is kept.
+        let read = |path: &PathBuf| self.read(path);
+        let files = self.files.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let mut archive = self.place.open()?;
+        let mut ids: Vec<Id> = Vec::new();
+        for imported in files.into_iter().flatten() {
+            ids.push(add(&mut archive, imported)?);
+        }
+        let first = ids.iter().take(3).map(Id::short).collect::<Vec<_>>().join(", ");
+        let more = if ids.len() > 3 { ", …" } else { "" };
+        print(&format!("kept {}: {first}{more}\n", plural(ids.len() as u64, "run")))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn read(&self, path: &Path) -> Result<Vec<Imported>, Failure> {
+        if path.is_dir() {
+            return self.folder(path);
+        }
+        let bytes = read_file(path)?;
+        let manifests = match recognise(&bytes) {
+            Some(Tool::Hyperfine) => hyperfine(&bytes).context(path.display())?,
+            Some(Tool::GoogleBenchmark) => google_benchmark(&bytes).context(path.display())?,
+            None => return Ok(vec![self.profile(path)?]),
+        };
+        let session = Id::of(&bytes);
+        let complete = |manifest| (self.complete(manifest, path, &session), None);
+        Ok(manifests.into_iter().map(complete).collect())
+    }
+
+    /// The benchmarks below a folder of criterion.
+    fn folder(&self, path: &Path) -> Result<Vec<Imported>, Failure> {
+        let mut imported = Vec::new();
+        let mut folders = vec![path.to_owned()];
+        while let Some(folder) = folders.pop() {
+            let entries =
+                std::fs::read_dir(&folder).context(format_args!("cannot read {}", folder.display()))?;
+            let below = entries.flatten().map(|entry| entry.path());
+            // The latest run of each benchmark; `base` and others are earlier ones.
+            folders.extend(below.filter(|path| path.is_dir() && !path.is_symlink()));
+            let (benchmark, sample) = (folder.join("benchmark.json"), folder.join("sample.json"));
+            if !folder.ends_with("new") || !benchmark.exists() || !sample.exists() {
+                continue;
+            }
+            let (benchmark, sample) = (read_file(&benchmark)?, read_file(&sample)?);
+            let manifest = criterion(&benchmark, &sample).context(folder.display())?;
+            let session = Id::of(&sample);
+            imported.push((self.complete(manifest, &folder.join("sample.json"), &session), None));
+        }
+        imported.sort_by(|a, b| (&a.0.program, &a.0.parameters).cmp(&(&b.0.program, &b.0.parameters)));
+        if imported.is_empty() {
+            let message = format!("{} has no results of criterion", path.display());
+            return Err(Failure::new(message).hint("name target/criterion, or a file"));
+        }
+        Ok(imported)
+    }
+
+    /// A program's own report of its benchmark.
+    fn profile(&self, path: &Path) -> Result<Imported, Failure> {
+        let opened = open_profile(path)?;
+        opened.print_warnings();
+        let profile = opened.profile;
+        let Some(manifest) = of_benchmark(&profile) else {
+            let message = format!("{} describes no benchmark", path.display());
+            return Err(
+                Failure::new(message).hint("XML of CBS does, and profiles of programs with its macros")
+            );
+        };
+        let mut bytes = Vec::new();
+        trg::write(&profile, &mut bytes).context(path.display())?;
+        let session = Id::of(&bytes);
+        Ok((self.complete(manifest, path, &session), Some(bytes)))
+    }
+
+    /// Adds what the file does not say.
+    fn complete(&self, mut of: Manifest, path: &Path, session: &Id) -> Manifest {
+        of.version = Version { name: self.version_name.clone(), ..Version::default() };
+        of.written_by = format!("treering {}", env!("CARGO_PKG_VERSION"));
+        of.session = format!("import {}", session.short());
+        if of.started.0 == 0 {
+            let written = std::fs::metadata(path).and_then(|found| found.modified()).ok();
+            let since = written.and_then(|written| written.duration_since(UNIX_EPOCH).ok());
+            of.started = Moment(since.and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or(0));
+        }
+        if self.this_machine {
+            of.machine = Machine::here();
+        }
+        of
+    }
+}
+
+fn add(archive: &mut Archive, (manifest, profile): Imported) -> Result<Id, Failure> {
+    let added = match profile {
+        Some(profile) => archive.add_with_profiles(&manifest, &[(&profile, OWN)]),
+        None => archive.add(&manifest),
+    };
+    added.map_err(failure)
+}
+
+/// The run that a program describes itself, if it is a benchmark.
+fn of_benchmark(profile: &Profile) -> Option<Manifest> {
+    let benchmark = profile.metadata.benchmark.as_ref()?;
+    let run = profile.runs.first()?;
+    let measured = |value: u64| Measured { unit: Unit::Ns, values: vec![value as f64] };
+    let mut samples = std::collections::BTreeMap::new();
+    samples.extend((run.duration_ns > 0).then(|| (metric::WALL.to_owned(), measured(run.duration_ns))));
+    samples.extend(run.cpu_ns.map(|cpu| (metric::CPU.to_owned(), measured(cpu))));
+    for Named { name, value } in results(profile).into_iter().filter(|one| !is_reserved(&one.name)) {
+        let number = value.trim().parse::<f64>().ok().filter(|number| number.is_finite());
+        samples.extend(number.map(|number| (name, Measured { unit: Unit::Count, values: vec![number] })));
+    }
+    let machine = |key: &str| profile.metadata.machine.get(key).cloned().unwrap_or_default();
+    Some(Manifest {
+        program: benchmark.name.clone(),
+        command: run.command.iter().map(Word::from).collect(),
+        parameters: benchmark.parameters.iter().cloned().collect(),
+        results: results(profile),
+        machine: Machine {
+            model: machine("cpu"),
+            cores: machine("cpus").parse().unwrap_or(0),
+            host: machine("host"),
+            kernel: machine("kernel"),
+            ..Machine::default()
+        },
+        started: Moment(run.start_unix_ns),
+        samples,
+        clock: "the program's own timer".to_owned(),
+        imported_from: Some(profile.metadata.collector.clone()),
+        ..Manifest::default()
+    })
+}
+
+/// Whether a result has a name that means something else where a metric is named.
+pub fn is_reserved(name: &str) -> bool {
+    ["time", metric::CPU, metric::WALL, metric::MEMORY, metric::INSTRUCTIONS].contains(&name)
+}
+
+/// The results that a program stated.
+pub fn results(profile: &Profile) -> Vec<Named> {
+    let stated = profile.metadata.benchmark.iter().flat_map(|benchmark| &benchmark.results);
+    stated.map(|(name, value)| Named { name: name.clone(), value: value.clone() }).collect()
+}

@@ -1,0 +1,180 @@
+//! The change of one metric between two runs, and how sure it is.
+
+use treering_archive::{Manifest, Measured, Unit, median, metric};
+use treering_measure::{Estimate, Judgement, LEAST_ROUNDS, Outcome};
+
+use super::amount::percent;
+
+/// Changes in time below it are never shown as changes.
+pub const FLOOR: f64 = 0.02;
+
+/// The change of a metric, always from base to head.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    pub base: f64,
+    pub head: f64,
+    pub unit: Unit,
+    pub outcome: Outcome,
+    /// The change as a part of the base; nothing if the base is 0.
+    pub change: Option<f64>,
+    /// Where the change lies with 95 % confidence; nothing of counts and of single values.
+    pub interval: Option<(f64, f64)>,
+    /// The rounds of the side that has fewer.
+    pub rounds: usize,
+}
+
+/// Whether a metric is a time, which only one machine's runs in one session have in common.
+pub fn is_time(name: &str) -> bool {
+    [metric::CPU, metric::WALL].contains(&name)
+}
+
+/// The metric by the user's name for it: `time` is the processor time, or the wall time of runs that have no other.
+pub fn metric_of<'a>(name: &'a str, runs: &[&Manifest]) -> &'a str {
+    let all_have = |name: &str| runs.iter().all(|run| run.samples.contains_key(name));
+    match name {
+        "time" if all_have(metric::CPU) || !all_have(metric::WALL) => metric::CPU,
+        "time" => metric::WALL,
+        other => other,
+    }
+}
+
+/// The change of a metric that both runs have.
+pub fn judge(name: &str, base: &Manifest, head: &Manifest, floor: f64) -> Option<Judged> {
+    let sides = (base.samples.get(name)?, head.samples.get(name)?);
+    let (first, second) = (median(&sides.0.values)?, median(&sides.1.values)?);
+    let change = (first != 0.0).then(|| second / first - 1.0);
+    let rounds = sides.0.values.len().min(sides.1.values.len());
+    let of = |outcome, interval| Judged {
+        base: first,
+        head: second,
+        unit: sides.1.unit,
+        outcome,
+        change,
+        interval,
+        rounds,
+    };
+    if name == metric::INSTRUCTIONS {
+        let outcome = match second.total_cmp(&first) {
+            std::cmp::Ordering::Greater => Outcome::More,
+            std::cmp::Ordering::Less => Outcome::Less,
+            std::cmp::Ordering::Equal => Outcome::Same,
+        };
+        return Some(of(outcome, None));
+    }
+    let Some(estimate) = estimate(sides) else { return Some(of(plain(change, floor), None)) };
+    let interval = Some((estimate.low, estimate.high));
+    let is_one_session = base.session == head.session && !base.session.is_empty();
+    if is_time(name) && !is_one_session {
+        return Some(of(Outcome::Undecided, interval));
+    }
+    Some(of(Judgement::of(estimate, None, floor, rounds).outcome, interval))
+}
+
+fn estimate((base, head): (&Measured, &Measured)) -> Option<Estimate> {
+    let rounds = base.values.len().min(head.values.len());
+    // The same pairs give the same interval.
+    const SEED: u64 = 1;
+    if rounds < LEAST_ROUNDS {
+        return None;
+    }
+    Estimate::of_change(&base.values[..rounds], &head.values[..rounds], SEED)
+}
+
+/// Of so few rounds no interval is known: only no change at all is certain.
+fn plain(change: Option<f64>, _floor: f64) -> Outcome {
+    if change == Some(0.0) { Outcome::Same } else { Outcome::Undecided }
+}
+
+impl Judged {
+    /// `▲`, `▼`, `?` or nothing.
+    pub fn mark(&self) -> &'static str {
+        match self.outcome {
+            Outcome::More => "▲",
+            Outcome::Less => "▼",
+            Outcome::Same => " ",
+            Outcome::Undecided => "?",
+        }
+    }
+
+    /// `+3.2 % [+1.6, +4.3]`.
+    pub fn text(&self) -> String {
+        let change = self.change.map_or_else(|| "from 0".to_owned(), percent);
+        let bound = |bound: f64| percent(bound).trim_end_matches(" %").to_owned();
+        match self.interval {
+            Some((low, high)) => format!("{change} [{}, {}]", bound(low), bound(high)),
+            None => change,
+        }
+    }
+
+    /// Whether the change is surely beyond a limit, surely within it, or neither.
+    pub fn against(&self, limit: f64) -> Option<bool> {
+        let change = self.change.unwrap_or(f64::INFINITY);
+        match (self.outcome, self.interval) {
+            (Outcome::Less | Outcome::Same, _) => Some(false),
+            (Outcome::More, _) => Some(change > limit),
+            (Outcome::Undecided, Some((_, high))) if high <= limit => Some(false),
+            (Outcome::Undecided, _) => None,
+        }
+    }
+
+    /// The outcome as a word of JSON.
+    pub fn outcome_word(&self) -> &'static str {
+        match self.outcome {
+            Outcome::More => "more",
+            Outcome::Less => "less",
+            Outcome::Same => "same",
+            Outcome::Undecided => "undecided",
+        }
+    }
+
+    /// All of it as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "base": self.base, "head": self.head, "unit": self.unit, "change": self.change,
+            "low": self.interval.map(|(low, _)| low), "high": self.interval.map(|(_, high)| high),
+            "outcome": self.outcome_word(), "rounds": self.rounds,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(session: &str, name: &str, values: &[f64]) -> Manifest {
+        let measured = Measured { unit: Unit::Ns, values: values.to_vec() };
+        let samples = [(name.to_owned(), measured)].into();
+        Manifest { session: session.to_owned(), samples, ..Manifest::default() }
+    }
+
+    const BASE: [f64; 10] = [10.1, 10.0, 10.2, 10.1, 9.9, 10.0, 10.1, 10.0, 10.2, 10.1];
+
+    #[test]
+    fn times_of_one_session_are_judged_and_those_of_two_are_not() {
+        let head = BASE.map(|value| value * 1.1);
+        let judged = |session: &str| {
+            judge("cpu", &run("a", "cpu", &BASE), &run(session, "cpu", &head), FLOOR).unwrap()
+        };
+        assert_eq!((judged("a").outcome, judged("a").mark()), (Outcome::More, "▲"));
+        assert_eq!(judged("b").outcome, Outcome::Undecided);
+        assert_eq!(judged("a").against(0.05), Some(true));
+        assert_eq!(judged("b").against(0.05), None);
+        assert_eq!(
+            judge("cpu", &run("a", "cpu", &BASE), &run("a", "wall", &BASE), FLOOR).map(|of| of.base),
+            None
+        );
+    }
+
+    #[test]
+    fn counts_are_exact_and_few_rounds_decide_nothing() {
+        let of = |name: &str, base: f64, head: f64| {
+            judge(name, &run("a", name, &[base]), &run("b", name, &[head]), FLOOR).unwrap()
+        };
+        assert_eq!(of("instructions", 1000.0, 1001.0).outcome, Outcome::More);
+        assert_eq!(of("instructions", 1000.0, 1000.0).outcome, Outcome::Same);
+        assert_eq!(of("instructions", 1000.0, 1001.0).against(0.01), Some(false));
+        assert_eq!(of("instructions", 0.0, 5.0).text(), "from 0");
+        assert_eq!(of("memory", 1000.0, 3000.0).outcome, Outcome::Undecided);
+        assert_eq!(of("memory", 1000.0, 1000.0).outcome, Outcome::Same);
+    }
+}

@@ -1,0 +1,121 @@
+//! The archive that a command uses.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+
+use treering_archive::{Archive, Error, Id};
+use treering_cache::Cache;
+
+use crate::failure::{Context as _, Failure};
+
+/// The archive.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Place {
+    /// Keep runs in this folder, which can be committed or shared [default: $XDG_DATA_HOME/treering/bench]
+    #[arg(long, value_name = "DIR")]
+    archive: Option<PathBuf>,
+}
+
+impl Place {
+    /// Opens it for reading; it must be there.
+    pub fn open_existing(&self) -> Result<Archive, Failure> {
+        let folder = match &self.archive {
+            Some(folder) => folder.clone(),
+            None => {
+                let folder = default_folder()?;
+                if folder.exists() {
+                    private(&folder)?;
+                }
+                folder
+            }
+        };
+        let archive = Archive::open_existing(&folder).map_err(failure)?;
+        warn(&archive);
+        Ok(archive)
+    }
+
+    /// Opens it for writing; it is made if it is not there.
+    pub fn open(&self) -> Result<Archive, Failure> {
+        let folder = match &self.archive {
+            Some(folder) => folder.clone(),
+            None => {
+                let folder = default_folder()?;
+                private(&folder)?;
+                folder
+            }
+        };
+        let archive = Archive::open(&folder).map_err(failure)?;
+        warn(&archive);
+        Ok(archive)
+    }
+}
+
+/// Makes the user's own folder, for this user alone, or refuses one that others can change.
+fn private(folder: &std::path::Path) -> Result<(), Failure> {
+    let opened = Cache::open(folder).context(format_args!("cannot keep runs in {}", folder.display()));
+    opened.map(drop).map_err(|failure| failure.hint(ELSEWHERE))
+}
+
+const ELSEWHERE: &str = "name a folder of yours: --archive DIR";
+
+/// The user's own folder.
+fn default_folder() -> Result<PathBuf, Failure> {
+    let cannot = |why: &str| Err(Failure::new(why).hint(ELSEWHERE));
+    let Some(home) = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from) else {
+        return cannot("there is no home directory to keep runs in");
+    };
+    let data = std::env::var_os("XDG_DATA_HOME").filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(path) = data.as_ref().filter(|path| !path.is_absolute()) {
+        let message = format!("XDG_DATA_HOME is {}, which is not an absolute path", path.display());
+        return cannot(&message);
+    }
+    let owner = |path: &std::path::Path| std::fs::metadata(path).ok().map(|found| found.uid());
+    // As it may be under `sudo`: files of ours would be in the way there.
+    if data.is_none() && owner(std::path::Path::new("/proc/self")) != owner(&home) {
+        return cannot("the home directory is another user's");
+    }
+    Ok(data.unwrap_or_else(|| home.join(".local/share")).join("treering/bench"))
+}
+
+/// Names the runs that are there and cannot be listed.
+fn warn(archive: &Archive) {
+    const MOST: usize = 5;
+    let problems = archive.problems();
+    for problem in problems.iter().take(MOST) {
+        tell!("warning: {problem}; the run is not listed");
+    }
+    if problems.len() > MOST {
+        tell!("warning: {} more runs cannot be read and are not listed", problems.len() - MOST);
+    }
+}
+
+/// An error with its hint.
+pub fn failure(error: Error) -> Failure {
+    let failure = Failure::new(&error);
+    match error {
+        Error::NoArchive(_) => {
+            failure.hint("make one: treering bench run -- PROGRAM ARGS, or treering bench import FILE")
+        }
+        Error::NotArchive(_) => {
+            failure.hint("name an empty folder, or one that is not there yet, after --archive")
+        }
+        Error::Newer { .. } => failure.hint("use that version of treering"),
+        Error::NoRun(_) => failure.hint("treering bench list --all names the runs"),
+        Error::Ambiguous(_, ids) => failure.hint(format_args!("write more of it: {}", listed(&ids))),
+        Error::Damaged { .. } => failure.hint("take the file from a copy of the archive, or remove it"),
+        _ => failure,
+    }
+}
+
+/// The first of some runs, by as many digits as tell them apart.
+fn listed(ids: &[Id]) -> String {
+    const MOST: usize = 5;
+    let digits = (6..64).find(|&digits| {
+        let mut heads: Vec<&str> = ids.iter().map(|id| &id.as_str()[..digits]).collect();
+        heads.dedup();
+        heads.len() == ids.len()
+    });
+    let shown: Vec<&str> = ids.iter().take(MOST).map(|id| &id.as_str()[..digits.unwrap_or(64)]).collect();
+    let more = if ids.len() > MOST { ", …" } else { "" };
+    format!("{}{more}", shown.join(", "))
+}

@@ -1,0 +1,109 @@
+//! `treering bench import`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::session::Session;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
+}
+
+fn import(session: &Session, path: &Path, options: &[&str]) -> String {
+    let path = path.to_str().expect("a path");
+    session.output(&[&["bench", "import", path, "--archive", "runs"], options].concat())
+}
+
+fn listed(session: &Session) -> Vec<Value> {
+    let text = session.output(&["bench", "list", "--archive", "runs", "--json"]);
+    let listed: Value = serde_json::from_str(&text).expect("it is JSON");
+    listed["runs"].as_array().expect("runs").clone()
+}
+
+#[test]
+fn results_of_other_tools_are_kept_once() {
+    let session = Session::new();
+    for _ in 0..2 {
+        import(&session, &fixture("bench/hyperfine.json"), &["--version-name", "1.0"]);
+        import(&session, &fixture("bench/google-benchmark.json"), &[]);
+    }
+    let runs = listed(&session);
+    assert_eq!(runs.len(), 6);
+    let table = session.output(&["bench", "table", "sleep", "-x", "n", "-y", "wall", "--archive", "runs"]);
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    // The medians in the file, in milliseconds.
+    assert_eq!((&rows[2][..], &rows[3][..]), (&["1", "5.94"][..], &["2", "11.00"][..]), "{table}");
+    // The times of another machine are refused.
+    let [first, second] = [0, 1].map(|at| runs[at]["run"].as_str().expect("a run").to_owned());
+    let refused = session.run(&["bench", "compare", &first, &second, "--archive", "runs"]);
+    assert!(refused.error().contains("times are not comparable"), "{refused:#?}");
+}
+
+#[test]
+fn reports_of_cbs_are_kept_with_parameters_results_and_calls() {
+    let session = Session::new();
+    for (name, version) in [("cbs.xml", "cbs"), ("treering.xml", "xml"), ("treering.trg", "trg")] {
+        import(&session, &fixture("formats/cbs-xml").join(name), &["--version-name", version]);
+    }
+    let runs = listed(&session);
+    assert_eq!(runs.len(), 3);
+    for run in &runs {
+        assert_eq!(
+            (&run["program"], &run["parameters"]["n"]),
+            (&Value::from("known shares"), &Value::from("20"))
+        );
+        assert_eq!(run["metrics"]["answer"]["median"], 42.0, "{run}");
+        assert_eq!(run["has_profile"], true);
+    }
+    // As the file states them, in milliseconds.
+    let of_cbs = runs.iter().find(|run| run["version"] == "cbs").expect("it is kept");
+    let ms = |metric: &str| of_cbs["metrics"][metric]["median"].as_f64().map(|ns| ns / 1e6);
+    assert_eq!((ms("cpu"), ms("wall")), (Some(52.0), Some(105.0)));
+    assert_eq!(of_cbs["started"], "2026-11-26T13:39:59.000000000Z");
+    let manifest = session.output(&[
+        "bench",
+        "show",
+        of_cbs["run"].as_str().expect("a run"),
+        "--json",
+        "--archive",
+        "runs",
+    ]);
+    let manifest: Value = serde_json::from_str(&manifest).expect("it is JSON");
+    let sha256 = manifest["profiles"][0]["sha256"].as_str().expect("a name");
+    let report =
+        session.output(&["report", &format!("runs/profiles/{}/{sha256}.trg", &sha256[..2]), "--callgraph"]);
+    assert!(report.contains("even") && report.contains("odd"), "{report}");
+}
+
+#[test]
+fn a_folder_of_criterion_is_read_and_files_that_describe_no_benchmark_are_refused() {
+    let session = Session::new();
+    for (folder, time) in [("new", "[1000.0,3000.0]"), ("base", "[9.0,9.0]")] {
+        let path = session.path("criterion/sort/1000").join(folder);
+        std::fs::create_dir_all(&path).expect("it can be made");
+        let benchmark = r#"{"group_id":"sort","function_id":null,"value_str":"1000"}"#;
+        std::fs::write(path.join("benchmark.json"), benchmark).expect("it can be written");
+        let sample = format!(r#"{{"sampling_mode":"Linear","iters":[10.0,20.0],"times":{time}}}"#);
+        std::fs::write(path.join("sample.json"), sample).expect("it can be written");
+    }
+    import(&session, &session.path("criterion"), &["--this-machine"]);
+    let runs = listed(&session);
+    assert_eq!((runs.len(), &runs[0]["metrics"]["wall"]["median"]), (1, &Value::from(125.0)));
+    assert_ne!(runs[0]["machine"], "");
+    std::fs::create_dir(session.path("empty")).expect("it can be made");
+    std::fs::write(session.path("a.folded"), "main;work 7\n").expect("it can be written");
+    for (name, message) in [
+        ("empty", "empty has no results of criterion"),
+        ("a.folded", "a.folded describes no benchmark"),
+        ("none.json", "cannot read none.json: there is no such file"),
+    ] {
+        // Nothing is kept of the good one beside it.
+        let good = fixture("bench/hyperfine.json");
+        let good = good.to_str().expect("a path");
+        let outcome = session.run(&["bench", "import", good, name, "--archive", "runs"]);
+        assert_eq!(outcome.status.code(), Some(2), "{outcome:#?}");
+        assert!(outcome.error().contains(message), "{outcome:#?}");
+    }
+    assert_eq!(listed(&session).len(), 1);
+}
