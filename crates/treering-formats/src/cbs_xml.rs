@@ -23,8 +23,8 @@ use crate::detect::LOOK;
 use crate::format::{Description, Writing};
 use crate::label::without_mark;
 
-pub use read::read;
 pub(crate) use read::read_within;
+pub use read::{read, read_description};
 
 /// Its row in the table of formats. It is written from a call graph, which is no business of this crate.
 pub(crate) const DESCRIPTION: Description = Description {

@@ -1,6 +1,6 @@
 //! Reads XML of benchmarks.
 
-use treering_profile::{Benchmark, Metric, Point, Profile, Unit};
+use treering_profile::{Benchmark, Metric, Point, Profile, RecursionRule, Unit};
 
 use super::document::{self, Document};
 use super::graph::Graph;
@@ -35,6 +35,20 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
     import.text(bytes);
     import.profile.metadata.unfinished = !timer.stopped;
     import.finish("CBS")
+}
+
+/// Reads what a report says of its benchmark: its name, machine, start, parameters and results. The profile has no costs,
+/// so that reports without a call graph can be read as well.
+///
+/// # Errors
+/// When it is damaged.
+pub fn read_description(bytes: &[u8]) -> Result<Profile, ReadError> {
+    let bytes = without_mark(bytes);
+    let document = document::parse(&text_of(bytes), &mut Budget::new(bytes.len()))?;
+    let mut profile = Profile::new(RecursionRule::Full);
+    profile.add_single_thread("");
+    add_metadata(&mut profile, document);
+    Ok(profile)
 }
 
 /// A page of memory, in which CBS counts what is resident.
