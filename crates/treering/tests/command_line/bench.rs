@@ -305,6 +305,26 @@ fn the_default_folder_is_private_and_one_that_others_can_change_is_refused() {
     assert_eq!(walk(&folder.join("runs")).len(), 1);
 }
 
+/// As on a disk that is full; the limit would end a program that does not expect it.
+#[test]
+fn where_nothing_can_be_written_nothing_is_kept_and_it_is_said() {
+    let session = Session::new();
+    script(&session, "p", "exit 0");
+    text(&session, &["run", "-n", "2"], &["./p"]);
+    let mut shell = Command::new("sh");
+    let treering = crate::session::treering();
+    shell
+        .args(["-c", "ulimit -f 0; exec \"$@\"", "sh"])
+        .arg(treering)
+        .args(all_words(&["run", "-n", "2"], &["./p"]));
+    let refused = Outcome::of(shell.current_dir(session.path("")).output().expect("it runs"));
+    assert_eq!(refused.status.code(), Some(2), "{refused:#?}");
+    assert!(refused.error().contains("File too large"), "{refused:#?}");
+    assert_eq!(listed(&session).len(), 1);
+    text(&session, &["run", "-n", "2"], &["./p"]);
+    assert_eq!(listed(&session).len(), 2);
+}
+
 /// All files below a folder.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());

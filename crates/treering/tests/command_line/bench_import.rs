@@ -77,6 +77,22 @@ fn reports_of_cbs_are_kept_with_parameters_results_and_calls() {
 }
 
 #[test]
+fn a_report_of_cbs_without_a_call_graph_has_parameters_results_and_times() {
+    let session = Session::new();
+    let whole = std::fs::read_to_string(fixture("formats/cbs-xml/cbs.xml")).expect("it is there");
+    let end = whole.find("</bench>").expect("the summary ends") + "</bench>".len();
+    std::fs::write(session.path("summary.xml"), &whole[..end]).expect("it can be written");
+    import(&session, &session.path("summary.xml"), &[]);
+    let runs = listed(&session);
+    let ms = |metric: &str| runs[0]["metrics"][metric]["median"].as_f64().map(|ns| ns / 1e6);
+    assert_eq!((ms("cpu"), ms("wall")), (Some(52.0), Some(105.0)));
+    assert_eq!((&runs[0]["parameters"]["n"], &runs[0]["has_profile"]), (&"20".into(), &false.into()));
+    std::fs::write(session.path("cut.xml"), &whole[..end - 20]).expect("it can be written");
+    let cut = session.run(&["bench", "import", "cut.xml", "--archive", "runs"]);
+    assert!(cut.error().contains("cut.xml: the file is cut short"), "{cut:#?}");
+}
+
+#[test]
 fn a_folder_of_criterion_is_read_and_files_that_describe_no_benchmark_are_refused() {
     let session = Session::new();
     for (folder, time) in [("new", "[1000.0,3000.0]"), ("base", "[9.0,9.0]")] {

@@ -8,7 +8,7 @@ use treering_archive::import::{Tool, criterion, google_benchmark, hyperfine, rec
 use treering_archive::{
     Archive, Id, Machine, Manifest, Measured, Moment, Named, Unit, Version, Word, metric,
 };
-use treering_formats::trg;
+use treering_formats::{Format, cbs_xml, detect, trg};
 use treering_profile::Profile;
 use treering_report::plural;
 
@@ -68,7 +68,7 @@ impl Import {
         let manifests = match recognise(&bytes) {
             Some(Tool::Hyperfine) => hyperfine(&bytes).context(path.display())?,
             Some(Tool::GoogleBenchmark) => google_benchmark(&bytes).context(path.display())?,
-            None => return Ok(vec![self.profile(path)?]),
+            None => return Ok(vec![self.description(path, &bytes).map_or_else(|| self.profile(path), Ok)?]),
         };
         let session = Id::of(&bytes);
         let complete = |manifest| (self.complete(manifest, path, &session), None);
@@ -100,6 +100,21 @@ impl Import {
             return Err(Failure::new(message).hint("name target/criterion, or a file"));
         }
         Ok(imported)
+    }
+
+    /// A report of CBS without a call graph: parameters and results, and among these the times.
+    fn description(&self, path: &Path, bytes: &[u8]) -> Option<Imported> {
+        if detect(bytes) != Some(Format::CbsXml) || cbs_xml::read(bytes).is_ok() {
+            return None;
+        }
+        let mut manifest = of_benchmark(&cbs_xml::read_description(bytes).ok()?)?;
+        for (result, metric) in [("time", metric::CPU), ("time (wall)", metric::WALL)] {
+            let stated = manifest.results.iter().find(|one| one.name == result);
+            let milliseconds = stated.and_then(|one| one.value.trim().parse::<f64>().ok());
+            let measured = |ms: f64| Measured { unit: Unit::Ns, values: vec![ms * 1e6] };
+            manifest.samples.extend(milliseconds.map(|ms| (metric.to_owned(), measured(ms))));
+        }
+        Some((self.complete(manifest, path, &Id::of(bytes)), None))
     }
 
     /// A program's own report of its benchmark.
