@@ -40,6 +40,11 @@ pub fn in_ascii(text: &str) -> String {
             '×' => plain.push('x'),
             'µ' => plain.push('u'),
             '·' => plain.push('-'),
+            '²' => plain.push_str("^2"),
+            '³' => plain.push_str("^3"),
+            '√' => plain.push_str("sqrt "),
+            '├' | '└' => plain.push('`'),
+            '│' => plain.push('|'),
             _ => plain.push(letter),
         }
     }

@@ -28,6 +28,7 @@ mod flame_graph;
 mod flat;
 mod function;
 mod gcov_json;
+mod growth;
 mod header;
 mod histogram;
 mod json;
@@ -66,6 +67,7 @@ pub use facts::lines as facts;
 pub use flame_graph::{Canvas, flame_graph_svg};
 pub use flat::flat_text;
 pub use gcov_json::gcov_json;
+pub use growth::{GrowthView, growth_json, growth_text, growth_verdict};
 pub use histogram::histogram_text;
 pub use json::{
     block_list_json, blocks_json, call_graph_json, flat_json, histogram_json, lines_json, metrics_json,
