@@ -22,6 +22,14 @@ pub(crate) struct Canvas<'a> {
     area: DrawingArea<SVGBackend<'a>, Shift>,
 }
 
+/// The beginning of every picture.
+const START: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- A plot made by Treering. -->\n";
+
+/// Whether a file that starts so is a plot of ours.
+pub fn is_plot(start: &[u8]) -> bool {
+    start.starts_with(START.as_bytes())
+}
+
 /// The picture that `draw` makes, with its title for those who do not see it.
 pub(crate) fn picture(size: (u32, u32), title: &str, draw: impl FnOnce(&Canvas<'_>)) -> String {
     let mut svg = String::new();
@@ -37,7 +45,7 @@ pub(crate) fn picture(size: (u32, u32), title: &str, draw: impl FnOnce(&Canvas<'
     let Some(at) = svg.find('>') else { return svg };
     let title = format!(" role=\"img\">\n<title>{}</title>\n{}", escaped(title), style());
     svg.replace_range(at..=at, &title);
-    svg
+    format!("{START}{svg}")
 }
 
 fn escaped(text: &str) -> String {

@@ -27,7 +27,7 @@
 //!     }],
 //! };
 //! let svg = parameter_svg(&plot);
-//! assert!(svg.starts_with("<svg") && svg.contains("head is twice as slow as base"));
+//! assert!(svg.starts_with("<?xml") && svg.contains("head is twice as slow as base"));
 //! ```
 #![forbid(unsafe_code)]
 
@@ -44,6 +44,7 @@ mod place;
 mod tests;
 
 pub use axis::Unit;
+pub use canvas::is_plot;
 pub use gnuplot::parameter_gnuplot;
 pub use growth::{GrowthPanel, GrowthPlot, growth_svg};
 pub use history::{Commit, HistoryPlot, Level, Step, history_svg};
