@@ -24,6 +24,7 @@
 
 mod apart;
 mod cause;
+mod change_point;
 mod contexts;
 mod difference;
 mod growth;
@@ -40,6 +41,7 @@ mod tests;
 
 pub use apart::Apart;
 pub use cause::{Cause, Reason};
+pub use change_point::change_points;
 pub use contexts::{ContextChange, Contexts};
 pub use difference::{ArcChange, Change, Difference, FunctionChange, NotComparable, Options, compare};
 pub use growth::{
