@@ -56,6 +56,7 @@ const PACKAGES: &[Package] = &[
         used_for: "checks the reports of benchmarks and flame graphs",
     },
     Package { name: "graphviz", found_as: "dot", used_for: "draws the call graphs that we write" },
+    Package { name: "gnuplot-nox", found_as: "gnuplot", used_for: "draws the data of plots that we write" },
     Package { name: "dwz", found_as: "dwz", used_for: "makes shared debug information" },
     Package { name: "bzip2", found_as: "bzip2", used_for: "a workload that is counted" },
     Package { name: "lua5.4", found_as: "lua5.4", used_for: "a workload that is counted" },
