@@ -199,5 +199,5 @@ fn gnuplot_draws_its_data() {
     let ended = gnuplot.wait_with_output().expect("it ends");
     let (drawn, errors) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert!(ended.status.success() && errors.is_empty(), "{errors}");
-    assert!(drawn.contains("gc's <400>") && drawn.contains("CPU time, ns"), "{drawn}");
+    assert!(drawn.contains("gc's <400>") && drawn.contains("Peak memory, bytes"), "{drawn}");
 }
