@@ -4,6 +4,7 @@
 //! context, and adds these up: to functions, to functions with all they call, and to the run. It then looks for the
 //! function that makes the run grow as it does.
 
+mod blocks;
 mod contexts;
 mod culprit;
 mod curve;
@@ -225,7 +226,21 @@ impl Grower {
         let is_sampled = bases.iter().any(|basis| basis.samples.is_some());
         let mut known = hashbrown::HashMap::new();
         let mut fit = |costs: &Vec<u64>| *known.entry(costs.clone()).or_insert_with(|| fitter.models(costs));
-        let models = contexts.nodes.iter().map(|node| fit(&node.self_costs)).collect();
+        let mut models: Vec<Models> = contexts.nodes.iter().map(|node| fit(&node.self_costs)).collect();
+        for (function, pieces) in blocks::pieces(&profiles, &contexts.function_of) {
+            let Some(only) = contexts.only_context(function) else { continue };
+            // Code that other functions were inlined into, or that has another metric, has other sums.
+            let sums = pieces.values().fold(vec![0; profiles.len()], |mut sums: Vec<u64>, piece| {
+                sums.iter_mut().zip(piece).for_each(|(sum, cost)| *sum += cost);
+                sums
+            });
+            if sums == contexts.nodes[only].self_costs {
+                models[only] = pieces.values().fold(Models::default(), |mut sum, piece| {
+                    sum.add(&fit(piece));
+                    sum
+                });
+            }
+        }
         let call_models =
             contexts.nodes.iter().map(|node| [fit(&node.calls), fit(&node.recursive_calls)]).collect();
         Self {

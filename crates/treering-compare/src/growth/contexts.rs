@@ -41,6 +41,8 @@ pub(crate) struct Contexts {
     /// By profile, by entry of the function table.
     pub(crate) function_of: Vec<Vec<Option<usize>>>,
     pub(crate) nodes: Vec<Context>,
+    /// By function, how many contexts it has, and one of them.
+    contexts_of: Vec<(usize, usize)>,
 }
 
 impl Contexts {
@@ -49,10 +51,15 @@ impl Contexts {
         let (functions, function_of) = unify(profiles);
         let number = profiles.len();
         let nodes = vec![Context::new(None, 0, number)];
-        let mut contexts = Self { functions, function_of, nodes };
+        let contexts_of = vec![(0, 0); functions.len()];
+        let mut contexts = Self { functions, function_of, nodes, contexts_of };
         let mut children = HashMap::new();
         for (at, (profile, metric)) in profiles.iter().zip(metrics).enumerate() {
             contexts.add(at, profile, *metric, &mut children);
+        }
+        for (at, node) in contexts.nodes.iter().enumerate() {
+            let (number, one) = &mut contexts.contexts_of[node.function];
+            (*number, *one) = (*number + 1, at);
         }
         contexts
     }
@@ -99,6 +106,12 @@ impl Contexts {
         });
         children.insert((caller, function), place);
         (place, recursive.is_some())
+    }
+
+    /// The context of a function that has one only.
+    pub(crate) fn only_context(&self, function: usize) -> Option<usize> {
+        let (number, one) = self.contexts_of[function];
+        (number == 1).then_some(one)
     }
 
     /// A context and its callers, up to the first one.

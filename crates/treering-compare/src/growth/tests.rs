@@ -1,4 +1,7 @@
-use treering_profile::{Function, Metric, Profile, RecursionRule, Unit};
+use treering_profile::{
+    BasicBlock, BlockExecutions, BlockId, CodeAddress, CodeSpace, Function, FunctionId, Metric, Profile,
+    RecursionRule, StatedAddress, ThreadId, Unit,
+};
 
 use super::{Form, NotScalable, Scaling, Sized, growth};
 
@@ -176,6 +179,53 @@ fn sampled_costs_have_intervals_that_hold_the_slope() {
         assert_eq!(scaling.functions[culprit.function].name, "slow");
     }
     assert!(held >= RUNS - 2, "{held} of {RUNS}");
+}
+
+/// Two loops of one function, of which the slower one is larger until the end. In the smallest run a block is not divided.
+#[test]
+fn a_function_is_fitted_by_its_blocks_where_they_are_counted() {
+    let cost = |n: u64| 2 * 40_000 * n + 3 * n * n;
+    let run = |n: u64, with_blocks: bool| {
+        let mut profile = profile(&[("main", 100, 1), ("main;mixed", cost(n), 1)]);
+        let function = |profile: &Profile, name: &str| -> FunctionId {
+            let mut all = profile.functions.iter();
+            all.find(|(_, function)| &profile.strings[function.name] == name).expect("it is there").0
+        };
+        let mixed = function(&profile, "mixed");
+        let space = profile.code.spaces.intern(CodeSpace { module: None, generation: 0 });
+        let loops: &[(u64, &[u8], u64)] = match n {
+            250 => &[(0x10, &[4, 4], 0), (0x20, &[2, 3, 1], 1)],
+            _ => &[(0x10, &[4], 0), (0x14, &[4], 0), (0x20, &[2, 3, 1], 1)],
+        };
+        for (at, (start, lengths, square)) in loops.iter().enumerate().filter(|_| with_blocks) {
+            let start = CodeAddress { space, address: StatedAddress(*start) };
+            profile.code.blocks.push(BasicBlock {
+                start,
+                lengths: lengths.iter().copied().collect(),
+                function: Some(mixed),
+            });
+            let executions = if *square == 1 { n * n } else { 40_000 * n };
+            let block = BlockId::from_usize(at);
+            profile.code.executions.push(BlockExecutions {
+                thread: ThreadId::from_usize(0),
+                block,
+                executions,
+            });
+        }
+        profile
+    };
+    let error = |with_blocks: bool| {
+        let profiles = SIZES.map(|n| run(n, with_blocks));
+        let sized: Vec<Sized<'_>> =
+            SIZES.iter().zip(&profiles).map(|(&n, profile)| Sized { size: n as f64, profile }).collect();
+        let scaling = growth(&sized, None).expect("the sizes differ");
+        let curve = &row(&scaling, "mixed").self_cost;
+        ((curve.model.at(80_000.0) / cost(80_000) as f64 - 1.0).abs(), curve.form)
+    };
+    let (by_blocks, form) = error(true);
+    assert!(by_blocks < 1e-6 && form == SQUARE, "{by_blocks} {form:?}");
+    let (whole, _) = error(false);
+    assert!(whole > 0.1, "{whole}");
 }
 
 #[test]
