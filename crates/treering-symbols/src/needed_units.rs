@@ -7,13 +7,13 @@
 use std::collections::HashSet;
 
 use gimli::{
-    AttributeSpecification, AttributeValue, DebugAbbrev, DebugInfo, DebugInfoOffset, RunTimeEndian,
-    UnitHeader, UnitOffset,
+    Abbreviations, AttributeSpecification, AttributeValue, DebugAbbrev, DebugInfo, DebugInfoOffset,
+    RunTimeEndian, UnitHeader, UnitOffset,
 };
 
 use crate::object_file::Slice;
 use crate::section::Section;
-use crate::unit_index::{IndexedUnit, UnitIndex};
+use crate::unit_index::{self, IndexedUnit, UnitIndex};
 
 /// Less debug information than this is read as a whole sooner than it is reduced.
 pub(crate) const WORTH_REDUCING: u64 = 1 << 18;
@@ -43,7 +43,7 @@ pub(crate) fn needed(
 ) -> Option<NeededUnits> {
     let length = info.len();
     let units: Vec<_> = index.units().collect();
-    let is_needed: Vec<bool> = units.iter().map(|unit| unit.may_hold(addresses)).collect();
+    let is_needed = unit_index::needed(&units, addresses);
     let left_in: u64 =
         units.iter().zip(&is_needed).filter(|(_, needed)| **needed).map(|(unit, _)| unit.length).sum();
     if left_in > length - length / SMALLEST_PART {
@@ -51,7 +51,8 @@ pub(crate) fn needed(
     }
     // Most of these zeros are never touched, which is cheaper than a copy.
     let bytes = vec![0; usize::try_from(length).ok()?];
-    let mut reduced = Reduced { info, bytes, units, is_needed, abbreviations };
+    let tables = (!lines.is_in_memory()).then(Vec::new);
+    let mut reduced = Reduced { info, bytes, units, is_needed, abbreviations, tables };
     reduced.read_units()?;
     reduced.add_origins()?;
     let lines = reduced.line_tables(lines);
@@ -66,6 +67,8 @@ struct Reduced<'i> {
     /// For each unit whether its bytes are there.
     is_needed: Vec<bool>,
     abbreviations: &'i DebugAbbrev<Slice<'i>>,
+    /// Where the line tables of these units begin; nothing if that is not known of all, or not wanted.
+    tables: Option<Vec<u64>>,
 }
 
 impl Reduced<'_> {
@@ -85,10 +88,12 @@ impl Reduced<'_> {
 
     /// Reads the units that functions come from which are inlined into the code of units that are there.
     fn add_origins(&mut self) -> Option<()> {
-        let holders =
-            (0..self.units.len()).filter(|&unit| self.is_needed[unit] && self.units[unit].code.is_some());
-        let mut found: Vec<_> =
-            holders.flat_map(|unit| self.origins(unit, None).unwrap_or_default()).collect();
+        let mut found = Vec::new();
+        for unit in 0..self.units.len() {
+            if self.is_needed[unit] {
+                found.extend(self.look(unit, self.units[unit].code.is_some()).unwrap_or_default());
+            }
+        }
         let mut followed = HashSet::new();
         while let Some(entry) = found.pop() {
             if !followed.insert(entry) {
@@ -99,79 +104,45 @@ impl Reduced<'_> {
                 let (start, end) = (self.units[unit].start, self.units[unit].end());
                 self.info.read(start, &mut self.bytes[start as usize..end as usize]).ok()?;
                 self.is_needed[unit] = true;
+                let _ = self.look(unit, false);
             }
-            found.extend(self.origins(unit, Some(entry)).unwrap_or_default());
+            let opened = self.open(unit).and_then(|opened| opened.origins(Some(entry)));
+            found.extend(opened.unwrap_or_default());
         }
         Some(())
     }
 
-    /// The section of line tables with those of the units that are there; nothing if it is in memory anyway, or if a
-    /// unit does not tell where its table is.
-    fn line_tables(&self, lines: &Section<'_>) -> Option<Vec<u8>> {
-        if lines.is_in_memory() {
-            return None;
+    /// Notes where the line table of a unit begins, and returns the origins of its functions if they are wanted.
+    fn look(&mut self, unit: usize, wants_origins: bool) -> gimli::Result<Vec<usize>> {
+        let looked = self.open(unit).and_then(|opened| {
+            let origins = if wants_origins { opened.origins(None)? } else { Vec::new() };
+            Ok((opened.line_table()?, origins))
+        });
+        match (&looked, &mut self.tables) {
+            (Ok((table, _)), Some(tables)) => tables.extend(table),
+            _ => self.tables = None,
         }
-        let mut tables = vec![0; usize::try_from(lines.len()).ok()?];
-        let units = (0..self.units.len()).filter(|&unit| self.is_needed[unit]);
-        let mut starts: Vec<u64> =
-            units.filter_map(|unit| self.line_table(unit).transpose()).collect::<Result<_, _>>().ok()?;
+        looked.map(|(_, origins)| origins)
+    }
+
+    fn open(&self, unit: usize) -> gimli::Result<OpenUnit<'_>> {
+        let start = self.units[unit].start as usize;
+        let info = DebugInfo::new(&self.bytes, RunTimeEndian::Little);
+        let header: UnitHeader<Slice<'_>> = info.header_from_offset(DebugInfoOffset(start))?;
+        Ok(OpenUnit { start, abbreviations: header.abbreviations(self.abbreviations)?, header })
+    }
+
+    /// The section of line tables with those of the units that are there.
+    fn line_tables(&mut self, lines: &Section<'_>) -> Option<Vec<u8>> {
+        let mut starts = self.tables.take()?;
         starts.sort_unstable();
         starts.dedup();
+        let mut tables = vec![0; usize::try_from(lines.len()).ok()?];
         for start in starts {
             let end = start.checked_add(lines.unit_length(start)?).filter(|end| *end <= lines.len())?;
             lines.read(start, &mut tables[start as usize..end as usize]).ok()?;
         }
         Some(tables)
-    }
-
-    /// Where the line table of a unit begins, if it has one.
-    fn line_table(&self, unit: usize) -> gimli::Result<Option<u64>> {
-        let info = DebugInfo::new(&self.bytes, RunTimeEndian::Little);
-        let start = self.units[unit].start as usize;
-        let header: UnitHeader<Slice<'_>> = info.header_from_offset(DebugInfoOffset(start))?;
-        let abbreviations = header.abbreviations(self.abbreviations)?;
-        let mut entries = header.entries_raw(&abbreviations, None)?;
-        for attribute in entries.read_abbreviation()?.map_or(&[][..], |kind| kind.attributes()) {
-            match entries.read_attribute(*attribute)?.value() {
-                AttributeValue::DebugLineRef(at) => return Ok(Some(at.0 as u64)),
-                _ if attribute.name() == gimli::DW_AT_stmt_list => {
-                    return Err(gimli::Error::UnsupportedOffset);
-                }
-                _ => {}
-            }
-        }
-        Ok(None)
-    }
-
-    /// The entries to which one entry, or any of a unit, refers for a function, by their positions in the section.
-    /// Entries of the unit itself are usually referred to by their positions in the unit, and not among them.
-    fn origins(&self, unit: usize, entry: Option<usize>) -> gimli::Result<Vec<usize>> {
-        let info = DebugInfo::new(&self.bytes, RunTimeEndian::Little);
-        let start = self.units[unit].start as usize;
-        let header: UnitHeader<Slice<'_>> = info.header_from_offset(DebugInfoOffset(start))?;
-        let abbreviations = header.abbreviations(self.abbreviations)?;
-        let is_origin = |attribute: &AttributeSpecification| {
-            let names = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification];
-            attribute.form() == gimli::DW_FORM_ref_addr && names.contains(&attribute.name())
-        };
-        let mut found = Vec::new();
-        let mut kinds = (1..).map_while(|code| abbreviations.get(code));
-        if !kinds.any(|kind| kind.attributes().iter().any(is_origin)) {
-            return Ok(found);
-        }
-        let mut entries = header.entries_raw(&abbreviations, entry.map(|entry| UnitOffset(entry - start)))?;
-        while !entries.is_empty() {
-            for attribute in entries.read_abbreviation()?.map_or(&[][..], |kind| kind.attributes()) {
-                match entries.read_attribute(*attribute)?.value() {
-                    AttributeValue::DebugInfoRef(at) if is_origin(attribute) => found.push(at.0),
-                    _ => {}
-                }
-            }
-            if entry.is_some() {
-                break;
-            }
-        }
-        Ok(found)
     }
 
     /// What was read, with an empty unit in the place of others.
@@ -201,6 +172,58 @@ impl Reduced<'_> {
             }
         }
         gaps
+    }
+}
+
+/// A unit that is there, with the kinds of its entries.
+struct OpenUnit<'b> {
+    start: usize,
+    header: UnitHeader<Slice<'b>>,
+    abbreviations: Abbreviations,
+}
+
+impl OpenUnit<'_> {
+    /// The entries to which one entry, or any of the unit, refers for a function, by their positions in the section.
+    /// Entries of the unit itself are usually referred to by their positions in the unit, and not among them.
+    fn origins(&self, entry: Option<usize>) -> gimli::Result<Vec<usize>> {
+        let is_origin = |attribute: &AttributeSpecification| {
+            let names = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification];
+            attribute.form() == gimli::DW_FORM_ref_addr && names.contains(&attribute.name())
+        };
+        let mut found = Vec::new();
+        let mut kinds = (1..).map_while(|code| self.abbreviations.get(code));
+        if !kinds.any(|kind| kind.attributes().iter().any(is_origin)) {
+            return Ok(found);
+        }
+        let first = entry.map(|entry| UnitOffset(entry - self.start));
+        let mut entries = self.header.entries_raw(&self.abbreviations, first)?;
+        while !entries.is_empty() {
+            for attribute in entries.read_abbreviation()?.map_or(&[][..], |kind| kind.attributes()) {
+                match entries.read_attribute(*attribute)?.value() {
+                    AttributeValue::DebugInfoRef(at) if is_origin(attribute) => found.push(at.0),
+                    _ => {}
+                }
+            }
+            if entry.is_some() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Where the line table of the unit begins, if it has one.
+    fn line_table(&self) -> gimli::Result<Option<u64>> {
+        let mut entries = self.header.entries_raw(&self.abbreviations, None)?;
+        for attribute in entries.read_abbreviation()?.map_or(&[][..], |kind| kind.attributes()) {
+            match entries.read_attribute(*attribute)?.value() {
+                AttributeValue::DebugLineRef(at) => return Ok(Some(at.0 as u64)),
+                _ if attribute.name() == gimli::DW_AT_stmt_list => {
+                    return Err(gimli::Error::UnsupportedOffset);
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 }
 

@@ -3,6 +3,8 @@
 //! The table `.debug_aranges` (DWARF 5, section 6.1.2) tells that at once, but Clang and Go write none, and it need not
 //! mention all units. Of the others, the first entry is read, which states the code of its unit (section 3.1.1).
 
+use std::collections::HashSet;
+
 use gimli::{AttributeValue, DebugInfo, Dwarf, RangeListsOffset, RunTimeEndian, UnitHeader, UnitType};
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +29,10 @@ struct Entry {
 /// Where the code of a unit is: beginnings and lengths of ranges, or nothing if that is not stated.
 type Code = Option<Vec<(u64, u64)>>;
 
-/// Ranges that are less far apart become one, so that the index stays small.
-const JOINED: u64 = 64;
+/// If there are more ranges, those of a unit that are less far apart than [`NEAR`] become one, so that the index stays
+/// small.
+const MOST_RANGES: usize = 1 << 17;
+const NEAR: u64 = 64;
 
 impl UnitIndex {
     /// Reads the headers of all units, and the first entries of those that `dwarf.debug_aranges` leaves out.
@@ -50,8 +54,12 @@ impl UnitIndex {
                     window.stated_code(at, length, dwarf)
                 }
             };
-            read.units.push(Entry { length: u32::try_from(length).ok()?, code: code.map(joined) });
+            read.units.push(Entry { length: u32::try_from(length).ok()?, code });
             at = at.checked_add(length).filter(|end| *end <= info.len())?;
+        }
+        let ranges: usize = read.units.iter().flat_map(|unit| &unit.code).map(Vec::len).sum();
+        if ranges > MOST_RANGES {
+            read.units.iter_mut().flat_map(|unit| &mut unit.code).for_each(join);
         }
         Some(read)
     }
@@ -87,15 +95,25 @@ impl IndexedUnit<'_> {
     pub(crate) fn end(&self) -> u64 {
         self.start + self.length
     }
+}
 
-    /// Whether it may describe code at one of some addresses, which are sorted.
-    pub(crate) fn may_hold(&self, addresses: &[u64]) -> bool {
-        let holds = |&(begin, length): &(u64, u64)| {
-            let first = addresses.partition_point(|&address| address < begin);
-            addresses.get(first).is_some_and(|&address| address - begin < length)
-        };
-        self.code.is_none_or(|code| code.iter().any(holds))
-    }
+/// For each unit whether it is needed to describe the code at some addresses, which are sorted.
+///
+/// Several units may describe one range: a function that is compiled into each of them, of which the linker keeps one.
+/// The first of them is as good as all.
+pub(crate) fn needed(units: &[IndexedUnit<'_>], addresses: &[u64]) -> Vec<bool> {
+    let holds = |&(begin, length): &(u64, u64)| {
+        let first = addresses.partition_point(|&address| address < begin);
+        addresses.get(first).is_some_and(|&address| address - begin < length)
+    };
+    let mut described = HashSet::new();
+    let is_needed = |unit: &IndexedUnit<'_>| {
+        unit.code.is_none_or(|code| {
+            let new = code.iter().filter(|range| holds(range) && described.insert(**range));
+            new.count() > 0
+        })
+    };
+    units.iter().map(is_needed).collect()
 }
 
 /// The ranges of units by the table, sorted by position; nothing if the table cannot be read. Units whose set in it is
@@ -135,19 +153,17 @@ fn ranges_by_table(dwarf: &Dwarf<Slice<'_>>) -> Option<Vec<(u64, Code)>> {
     Some(units)
 }
 
-/// Sorted ranges, those that touch or nearly touch as one.
-fn joined(mut code: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+/// Sorts ranges, and makes those that touch or nearly touch one.
+fn join(code: &mut Vec<(u64, u64)>) {
     code.sort_unstable();
     code.dedup_by(|next, range| {
         let end = range.0.saturating_add(range.1);
-        let near = next.0 <= end.saturating_add(JOINED);
+        let near = next.0 <= end.saturating_add(NEAR);
         if near {
             range.1 = end.max(next.0.saturating_add(next.1)) - range.0;
         }
         near
     });
-    code.shrink_to_fit();
-    code
 }
 
 /// Bytes of `.debug_info`, so that headers which lie close together are read at once.
@@ -287,5 +303,33 @@ impl<'i> Stated<'i> {
         }
         code.retain(|(_, length)| *length > 0);
         Ok((!code.is_empty()).then_some(code))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_units_that_describe_the_same_range_the_first_is_needed() {
+        let shared = (0x1000, 0x100);
+        let code =
+            [vec![shared, (0x2000, 0x10)], vec![(0x3000, 0x10), shared], vec![(0x1000, 0x80)], Vec::new()];
+        let unit = |code| IndexedUnit { start: 0, length: 10, code };
+        let mut units: Vec<_> = code.iter().map(|code| unit(Some(&**code))).collect();
+        units.push(unit(None));
+        let needed = |addresses: &[u64]| needed(&units, addresses);
+        assert_eq!(needed(&[0x1090]), [true, false, false, false, true]);
+        // Another range with the same code may tell something else.
+        assert_eq!(needed(&[0x1010]), [true, false, true, false, true]);
+        assert_eq!(needed(&[0x100f, 0x300f]), [true, true, true, false, true]);
+        assert_eq!(needed(&[0xfff, 0x1100, 0x3010]), [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn near_ranges_are_joined_in_any_order() {
+        let mut code = vec![(0x1100, 0x10), (0x1000, 0x100), (0x2000, 8), (0x1150, 4), (u64::MAX, 5)];
+        join(&mut code);
+        assert_eq!(code, [(0x1000, 0x154), (0x2000, 8), (u64::MAX, 5)]);
     }
 }

@@ -6,6 +6,7 @@ use std::fs::{File, FileTimes, OpenOptions};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use treering_cache::Cache;
@@ -126,8 +127,8 @@ impl Case {
         file.set_times(FileTimes::new().set_modified(modified)).expect("our own file");
     }
 
-    /// Overwrites all units but those of some sources, and returns how long the section is.
-    fn overwrite_units(&self, wanted: &[usize]) -> u64 {
+    /// Overwrites all units but those that are wanted by their numbers, and returns how long the section is.
+    fn overwrite_units(&self, is_wanted: impl Fn(usize) -> bool) -> u64 {
         let bytes = std::fs::read(&self.program).expect("the program is there");
         let object = object::File::parse(&*bytes).expect("it is an ELF file");
         let (start, length) =
@@ -135,17 +136,16 @@ impl Case {
         let info = &bytes[start as usize..][..length as usize];
         let file = OpenOptions::new().write(true).open(&self.program).expect("our own file");
         let modified = file.metadata().and_then(|found| found.modified()).expect("its time");
-        let (mut at, mut sources) = (0, Vec::new());
+        let (mut at, mut units) = (0, 0);
         while at < info.len() {
             let end = at + 4 + u32::from_le_bytes(info[at..][..4].try_into().expect("four bytes")) as usize;
-            // The first unit is that of `main`.
-            if !wanted.iter().any(|unit| sources.len() == unit + 1) {
+            if !is_wanted(units) {
                 file.write_all_at(&vec![0xff; end - at], start + at as u64).expect("our own file");
             }
-            sources.push(at);
+            units += 1;
             at = end;
         }
-        assert_eq!(sources.len(), UNITS + 1);
+        assert!(units >= UNITS);
         file.set_times(FileTimes::new().set_modified(modified)).expect("our own file");
         length
     }
@@ -287,10 +287,105 @@ fn the_second_run_reads_only_the_units_that_hold_addresses_where_no_table_names_
         assert_eq!(names(None), expected, "{compiler} {options:?}");
         assert_eq!(names(Some(&case.cache)), expected, "{compiler} {options:?}");
         let kept = case.kept().expect("an index is kept");
-        let info_length = case.overwrite_units(&[3, 17]);
+        // The first unit is that of `main`.
+        let info_length = case.overwrite_units(|unit| [3 + 1, 17 + 1].contains(&unit));
         let kept_length = kept.metadata().expect("it is there").len();
         assert!(kept_length < info_length / 10, "{kept_length} for {info_length}");
         assert_eq!(names(Some(&case.cache)), expected, "{compiler} {options:?}");
         assert_ne!(names(None), expected, "the other units are unreadable");
     }
+}
+
+/// Each unit has a copy of such a function; the linker keeps one, which all of them describe.
+#[test]
+fn one_unit_is_read_for_a_function_that_many_have() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kept-{}-shared", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("the target directory can be written");
+    let program = folder.join("program");
+    let mut sources = Vec::new();
+    for unit in 0..UNITS {
+        let mut text = String::from(
+            "template <class T> __attribute__((noinline)) T function_3_(T n) { return n * 3; }\n",
+        );
+        for at in 0..150 {
+            let _ = writeln!(
+                text,
+                "struct t_{at} {{ long a; char *b[{at} + 1]; }}; long of_{unit}_{at}(t_{at} *p) {{ return p->a; }}"
+            );
+        }
+        let _ = writeln!(text, "long use_{unit}(long n) {{ return function_3_(n); }}");
+        if unit == 0 {
+            text += "int main() { return function_3_(0); }\n";
+        }
+        let source = folder.join(format!("unit_{unit}.cc"));
+        std::fs::write(&source, text).expect("the folder can be written");
+        sources.push(source);
+    }
+    let mut command = Command::new("clang++");
+    command.args(["-g", "-O1", "-Wl,--build-id", "-o"]).arg(&program).args(&sources);
+    if !command.output().is_ok_and(|built| built.status.success()) {
+        eprintln!("skipped: there is no clang++");
+        return;
+    }
+    let bytes = std::fs::read(&program).expect("the program is there");
+    let object = object::File::parse(&*bytes).expect("it is an ELF file");
+    let build_id = object.build_id().expect("its notes").expect("a build-id").to_vec();
+    let is_wanted = |name: &str| name.contains("function_3_");
+    let functions = object.symbols().filter(|symbol| symbol.name().is_ok_and(is_wanted));
+    let addresses: Vec<u64> = functions.map(|symbol| symbol.address() + 1).collect();
+    assert!(!addresses.is_empty());
+    let cache = Cache::open(&folder.join("cache")).expect("a cache");
+    let case = Case { folder, program, build_id, cache, addresses };
+    let expected = case.names(Some(&case.cache));
+    assert!(expected[0].contains("function_3_") && expected[0].ends_with("unit_0.cc:1"), "{expected:?}");
+    case.overwrite_units(|unit| unit == 0);
+    assert_eq!(case.names(Some(&case.cache)), expected);
+}
+
+/// Go compresses debug information, gives programs no build-id, and functions that are inlined have their names in the
+/// units that they come from.
+#[test]
+fn of_a_go_program_only_the_units_are_read_that_hold_addresses_or_inlined_functions() {
+    const SOURCE: &str = "package main\nimport (\"encoding/json\"; \"fmt\"; \"sync\")\nvar lock sync.Mutex\n\
+        //go:noinline\nfunc function_3_(n int) int { lock.Lock(); defer lock.Unlock(); return n * 3 }\n\
+        func main() { text, _ := json.Marshal(function_3_(1)); fmt.Println(string(text)) }\n";
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("kept-{}-go", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("the target directory can be written");
+    std::fs::write(folder.join("main.go"), SOURCE).expect("the folder can be written");
+    let mut command = Command::new("go");
+    command.args(["build", "-o", "program", "main.go"]).current_dir(&folder).env("GO111MODULE", "off");
+    if !command.output().is_ok_and(|built| built.status.success()) {
+        eprintln!("skipped: there is no Go that builds a program");
+        return;
+    }
+    let program = folder.join("program");
+    // A file that was changed just now is not kept.
+    let changed = std::fs::metadata(&program).expect("it is there").ctime();
+    while SystemTime::UNIX_EPOCH.elapsed().is_ok_and(|now| now.as_secs().cast_signed() < changed + 5) {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let bytes = std::fs::read(&program).expect("the program is there");
+    let object = object::File::parse(&*bytes).expect("it is an ELF file");
+    let start = object.symbols().find(|symbol| symbol.name() == Ok("main.function_3_"));
+    let start = start.expect("it is not inlined");
+    let addresses = (start.address()..start.address() + start.size()).collect();
+    let cache = Cache::open(&folder.join("cache")).expect("a cache");
+    let case = Case { folder, program, build_id: Vec::new(), cache, addresses };
+    let expected = case.names(None);
+    assert!(expected.iter().any(|name| name.contains("(*Mutex).Lock")), "{expected:?}");
+    assert_eq!(case.names(Some(&case.cache)), expected);
+    let kept = case.kept().expect("sections are kept").metadata().expect("it is there").len();
+    let read = || -> u64 {
+        let counted = std::fs::read_to_string("/proc/thread-self/io").expect("Linux counts");
+        counted
+            .lines()
+            .find_map(|line| line.strip_prefix("rchar: "))
+            .expect("it does")
+            .parse()
+            .expect("a number")
+    };
+    let before = read();
+    assert_eq!(case.names(Some(&case.cache)), expected);
+    let read = read() - before;
+    assert!(read < kept, "{read} bytes were read, of {kept} that are kept");
 }
