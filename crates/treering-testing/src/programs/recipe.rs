@@ -355,6 +355,10 @@ recipe!(
     CUT_INSTRUCTION, "cut_instruction", "count/cut_instruction.c", C, "-O1"
 );
 recipe!(
+    /// Code in memory whose single pages cannot be protected, by the number of its kind.
+    UNPROTECTABLE, "unprotectable", "count/unprotectable.c", C, "-O1"
+);
+recipe!(
     /// Asks what it restricts itself to.
     OWN_RULES, "own_rules", "count/own_rules.c", C, "-O1"
 );

@@ -443,7 +443,13 @@ impl Regions {
                 self.restless.insert(page);
                 return None;
             }
-            self.protect(page, thread).ok()?;
+            if let Err(error) = self.protect(page, thread) {
+                // Single pages of huge ones cannot be protected, and none that the program has sealed.
+                if let Some(libc::EINVAL | libc::EPERM) = error.raw_os_error() {
+                    self.restless.insert(page);
+                }
+                return None;
+            }
         }
         let at = match self.pages.get(&page) {
             Some(&known) => known,

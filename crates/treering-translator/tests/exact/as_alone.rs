@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use treering_testing::programs::{
     ADDRESS_LIMIT, CUT_INSTRUCTION, FIRST_PROCESS, FULL_DESCRIPTORS, IGNORED_SIGNALS, OWN_RULES, Program,
-    UNMAPPED_BESIDE,
+    UNMAPPED_BESIDE, UNPROTECTABLE,
 };
 use treering_translator::{Command, Counts, Ended, count};
 
@@ -82,6 +82,26 @@ fn a_process_that_reads_its_own_status_is_noted() {
 #[test]
 fn code_that_is_unmapped_beside_new_threads() {
     check(&UNMAPPED_BESIDE, &["150"]);
+}
+
+/// The process was ended because of an invalid instruction: the page could not be protected, and was not read.
+#[test]
+fn code_in_pages_that_cannot_be_protected() {
+    for kind in ["0", "1"] {
+        let (path, status) = alone(&UNPROTECTABLE, &[kind]);
+        if status == UNPRIVILEGED {
+            println!("skipped: there is no memory of kind {kind}: no free huge pages, or an older kernel");
+            continue;
+        }
+        assert_eq!(status, 0);
+        let counts = counted(path, &[kind], false);
+        assert_eq!(counts.ended, Ended::Exited(0), "{kind}: {:?}", counts.given_up);
+        let executed = counts.programs.iter().flat_map(|program| &program.threads);
+        let executed = executed.flat_map(|thread| &thread.executions).map(|(_, count)| *count);
+        // Three calls of a loop with a thousand rounds, of which the first may belong to the block before.
+        let counts: Vec<u64> = executed.collect();
+        assert!([999, 1000, 2997, 3000].iter().any(|rounds| counts.contains(rounds)), "{kind}: {counts:?}");
+    }
 }
 
 #[test]
