@@ -72,6 +72,15 @@ impl Canvas<'_> {
         let _ = self.area.draw_text(text, &style, whole(at));
     }
 
+    /// The title and what is below it. A long title is smaller, so that it fits.
+    pub(crate) fn title(&self, title: &str, subtitle: &str) {
+        const FITS: f64 = 100.0;
+        let length = title.chars().count() as f64;
+        let size = Look::TITLE.size * (FITS / length).clamp(0.6, 1.0);
+        self.text((12.0, 17.0), title, Look { size, ..Look::TITLE });
+        self.text((12.0, 42.0), subtitle, Look::NOTE);
+    }
+
     pub(crate) fn line(&self, from: Pixel, to: Pixel, colour: Colour, width: u32) {
         self.path(&[from, to], colour, width);
     }

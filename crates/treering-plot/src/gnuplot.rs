@@ -46,17 +46,23 @@ fn data(text: &mut String, at: usize, panel: &Panel, parameter: &str) {
     sizes.sort_by(f64::total_cmp);
     sizes.dedup();
     for size in sizes {
-        let _ = write!(text, "{size}");
+        let _ = write!(text, "{}", rounded(size));
         for series in &panel.series {
             let point = series.points.iter().find(|point| point.x == size);
             let (low, high) = point
                 .and_then(|point| point.bounds.or(Some((point.y, point.y))))
                 .unwrap_or((f64::NAN, f64::NAN));
-            let _ = write!(text, " {} {low} {high}", point.map_or(f64::NAN, |point| point.y));
+            let y = point.map_or(f64::NAN, |point| point.y);
+            let _ = write!(text, " {} {} {}", rounded(y), rounded(low), rounded(high));
         }
         text.push('\n');
     }
     text.push_str("END\n");
+}
+
+/// Without the digits that only arithmetic made.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.11e}").parse().unwrap_or(value)
 }
 
 fn unit(unit: Unit) -> &'static str {

@@ -54,8 +54,7 @@ const TOP: f64 = 98.0;
 pub fn growth_svg(plot: &GrowthPlot) -> String {
     let rows = plot.panels.len().div_ceil(COLUMNS).max(1);
     picture((WIDTH as u32, (TOP + rows as f64 * HEIGHT) as u32 - 36), &plot.title, |canvas| {
-        canvas.text((12.0, 17.0), &plot.title, Look::TITLE);
-        canvas.text((12.0, 42.0), &plot.subtitle, Look::NOTE);
+        canvas.title(&plot.title, &plot.subtitle);
         let width = (WIDTH - LEFT - 20.0 - GAP * (COLUMNS as f64 - 1.0)) / COLUMNS as f64;
         for (at, panel) in plot.panels.iter().enumerate() {
             let left = LEFT + (at % COLUMNS) as f64 * (width + GAP);
@@ -95,7 +94,7 @@ impl GrowthPanel {
         let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let (now, then) = self.shares;
         let shares = format!("{} → {} at {}", percent(now), percent(then), Unit::Count.text(plot.foretold));
-        canvas.text((pixels.1 - 4.0, heights.1 - 9.0), &shares, Look::NOTE.right());
+        canvas.text((pixels.0 + 6.0, heights.0 + 9.0), &shares, Look::NOTE);
     }
 }
 
@@ -106,7 +105,7 @@ fn axes(plot: &GrowthPlot, pixels: (f64, f64), (top, bottom): (f64, f64)) -> (Ax
     let costs = plot.run.iter().chain(shown).map(|(_, cost)| *cost);
     let largest = costs.clone().fold(1.0, f64::max);
     // What is next to nothing does not decide the axis.
-    const DEEPEST: f64 = 1e-7;
+    const DEEPEST: f64 = 1e-12;
     let y = Axis::logarithmic(costs.filter(|cost| *cost >= largest * DEEPEST), (bottom, top));
     (Axis::logarithmic(sizes, (pixels.0 + 2.0, pixels.1)), y)
 }

@@ -59,8 +59,7 @@ const HEIGHTS: (f64, f64) = (90.0, 366.0);
 /// A metric over commits, as SVG.
 pub fn history_svg(plot: &HistoryPlot) -> String {
     picture((1030, 402), &plot.title, |canvas| {
-        canvas.text((12.0, 17.0), &plot.title, Look::TITLE);
-        canvas.text((12.0, 42.0), &plot.subtitle, Look::NOTE);
+        canvas.title(&plot.title, &plot.subtitle);
         let values = || plot.commits.iter().filter_map(|commit| commit.value);
         let last = plot.commits.len().saturating_sub(1).max(1) as f64;
         let x = Axis::exact(0.0, last, (PIXELS.0 + 18.0, PIXELS.1 - 14.0));

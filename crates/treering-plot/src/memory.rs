@@ -31,8 +31,7 @@ pub fn memory_svg(plot: &MemoryPlot) -> String {
     const PIXELS: (f64, f64) = (78.0, 880.0);
     const HEIGHTS: (f64, f64) = (88.0, 326.0);
     picture((1030, 372), &plot.title, |canvas| {
-        canvas.text((12.0, 17.0), &plot.title, Look::TITLE);
-        canvas.text((12.0, 42.0), &plot.subtitle, Look::NOTE);
+        canvas.title(&plot.title, &plot.subtitle);
         let all = || plot.series.iter().flat_map(|series| &series.steps);
         let most = |of: fn(&(f64, f64)) -> f64| all().map(of).fold(0.0, f64::max);
         let x = Axis::exact(0.0, most(|step| step.0), PIXELS);

@@ -58,8 +58,7 @@ pub fn parameter_svg(plot: &ParameterPlot) -> String {
     let has_changes = plot.panels.iter().any(|panel| !panel.changes.is_empty());
     let bottom = if has_changes { LOWER.1 } else { UPPER.1 };
     picture((WIDTH as u32, bottom as u32 + 48), &plot.title, |canvas| {
-        canvas.text((12.0, 17.0), &plot.title, Look::TITLE);
-        canvas.text((12.0, 42.0), &plot.subtitle, Look::NOTE);
+        canvas.title(&plot.title, &plot.subtitle);
         let number = plot.panels.len().max(1) as f64;
         let width = (WIDTH - LEFT - 24.0 - GAP * (number - 1.0)) / number;
         for (at, panel) in plot.panels.iter().enumerate() {
