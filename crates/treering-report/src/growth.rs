@@ -191,12 +191,15 @@ fn footer(scaling: &Scaling, view: GrowthView<'_>, style: &Style) -> String {
         (false, false) => "measured, errors not known",
     };
     let metric = printable(&scaling.metric);
+    let all = whole(scaling);
+    let is_settled = rows(scaling, &all, view).iter().all(|row| row.part.self_cost.is_settled);
     let unsettled = match scaling.run.slope_interval {
-        None => "?: changes without the largest size",
-        Some(_) => "?: chance may make it",
+        _ if is_settled && scaling.run.is_settled => "",
+        None => " · ?: changes without the largest size",
+        Some(_) => " · ?: chance may make it",
     };
     let note = format!(
-        "{} sizes of {}, {metric}, {how} · slope: last step · at {}: extrapolated {FORETOLD} times · {unsettled}",
+        "{} sizes of {}, {metric}, {how} · slope: last step · at {}: extrapolated {FORETOLD} times{unsettled}",
         scaling.sizes.len(),
         view.parameter,
         size(scaling.foretold()),

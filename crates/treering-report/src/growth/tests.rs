@@ -46,7 +46,7 @@ fn the_culprit_comes_first_with_what_it_calls_and_how_it_is_called() {
 
         called by main
         5 sizes of n, time, measured, errors not known · slope: last step · at 1,280:
-        extrapolated 10 times · ?: changes without the largest size
+        extrapolated 10 times
     "#]]
     .assert_eq(&text);
 }
@@ -62,7 +62,7 @@ fn a_run_that_grows_no_faster_than_its_input_says_so() {
 
         self 128  at 1,280  growth  slope  calls  function
          100.0 %   100.0 %       n   1.00      1  main
-        5 sizes of n, time, measured, errors not known · slope: last step · at 1,280: extrapolated 10 times · ?: changes without the largest size
+        5 sizes of n, time, measured, errors not known · slope: last step · at 1,280: extrapolated 10 times
     "#]].assert_eq(&text);
 }
 
