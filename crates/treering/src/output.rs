@@ -179,6 +179,11 @@ pub fn check_picture_target(output: &Path, inputs: &[&Path], force: bool) -> Res
     check(output, inputs, "picture", treering_report::is_picture, force)
 }
 
+/// The same for a plot that is to be written.
+pub fn check_plot_target(output: &Path, inputs: &[&Path], force: bool) -> Result<(), Failure> {
+    check(output, inputs, "plot", treering_plot::is_plot, force)
+}
+
 /// The same for a file of coverage that is to be written.
 pub fn check_coverage_target(output: &Path, inputs: &[&Path], force: bool) -> Result<(), Failure> {
     check(output, inputs, "file of coverage", treering_report::is_coverage, force)

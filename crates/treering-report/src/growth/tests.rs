@@ -63,7 +63,8 @@ fn a_run_that_grows_no_faster_than_its_input_says_so() {
         self 128  at 1,280  growth  slope  calls  function
          100.0 %   100.0 %       n   1.00      1  main
         5 sizes of n, time, measured, errors not known · slope: last step · at 1,280: extrapolated 10 times
-    "#]].assert_eq(&text);
+    "#]]
+    .assert_eq(&text);
 }
 
 /// Every word that a terminal without Unicode is shown.

@@ -4,14 +4,18 @@ mod amount;
 mod columns;
 mod compare;
 mod gc;
+mod history;
 mod import;
 mod job;
 mod judged;
 mod list;
 mod measuring;
+mod memory;
 mod parameters;
 mod place;
+mod plot;
 mod run;
+mod scale;
 mod series;
 mod show;
 mod suite;
@@ -28,6 +32,8 @@ Examples:
   treering bench list                                     the runs that are kept
   treering bench table solve -x n -y time,memory          one table of them
   treering bench compare 7c1e02 3fa940                    two runs, or two versions
+  treering bench scale -p size=250..8000*2 -- ./solve {size}   how each function grows
+  treering bench plot solve -x n -y time -o solve.svg     a picture
 
 Runs are kept in $XDG_DATA_HOME/treering/bench, or in the folder that --archive names. See docs/bench.md.")]
 pub struct Bench {
@@ -43,6 +49,10 @@ enum Subcommand {
     Show(show::Show),
     Compare(compare::Compare),
     Table(table::Table),
+    Scale(scale::Scale),
+    Plot(plot::Plot),
+    History(history::History),
+    Memory(memory::Memory),
     Import(import::Import),
     Gc(gc::Gc),
 }
@@ -57,6 +67,10 @@ impl Bench {
             Subcommand::Show(show) => show.run(),
             Subcommand::Compare(compare) => compare.run(),
             Subcommand::Table(table) => table.run(),
+            Subcommand::Scale(scale) => scale.run(),
+            Subcommand::Plot(plot) => plot.run(),
+            Subcommand::History(history) => history.run(),
+            Subcommand::Memory(memory) => memory.run(),
             Subcommand::Import(import) => import.run(),
             Subcommand::Gc(gc) => gc.run(),
         };

@@ -10,6 +10,8 @@ mod attach;
 mod bad_input;
 mod bench;
 mod bench_import;
+mod bench_plot;
+mod bench_scale;
 mod bench_suite;
 mod blocks;
 mod compare;
