@@ -25,6 +25,7 @@ pub mod context;
 mod decode;
 pub mod disassembly;
 pub mod flags;
+pub mod form;
 pub mod interpret;
 pub mod lending;
 pub mod memory;
