@@ -422,3 +422,47 @@ fn threads_and_signals_are_named_as_not_held() {
     }
     assert!(!count(&session, &[], &program(&path, &[])).stderr.contains("held"), "nothing was to be held");
 }
+
+#[test]
+fn the_real_processor_is_never_asked() {
+    // The kernel lets `cpuid` fault where a program wants that: then only answers of the tracer let it go on.
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+        #define SET_CPUID 0x1012
+        int main(int count, char **words) {
+            static char from[5000], to[5000];
+            if (syscall(SYS_arch_prctl, SET_CPUID, atol(words[1]))) return 77;
+            /* Libraries that choose by the processor when they are loaded. */
+            void *crypto = dlopen("libcrypto.so.3", RTLD_NOW);
+            void *standard = dlopen("libstdc++.so.6", RTLD_NOW);
+            unsigned char *(*digest)(const void *, size_t, void *) = crypto ? dlsym(crypto, "SHA256") : 0;
+            unsigned char bytes[32] = {0};
+            memset(from, 'x', sizeof from - 1);
+            memcpy(to, from, sizeof to);
+            if (digest) digest(to, strlen(to), bytes);
+            __builtin_cpu_init();
+            printf("%d %d %zu %02x\n", !!__builtin_cpu_supports("avx2"), standard != 0, strlen(to), bytes[0]);
+            return 0;
+        }"#;
+    let session = Session::new();
+    let path = compile(&session, "asks", source, &["-O1", "-ldl"]);
+    let native = Command::new(&path).arg("0").output().expect("it runs");
+    if native.status.code().is_some() {
+        println!("skipped: this kernel or processor lets no program forbid itself cpuid");
+        return;
+    }
+    for (at, level) in LEVELS.into_iter().enumerate().filter(|(_, level)| has(level)) {
+        let run = |allowed| count(&session, &["--fixed", "--cpu", level], &program(&path, &[allowed]));
+        let (allowed, forbidden) = (run("1"), run("0"));
+        assert_eq!(forbidden.shell_status(), 0, "{forbidden:#?}");
+        assert!(forbidden.stdout.starts_with(if at == 0 { "0 " } else { "1 " }), "{forbidden:#?}");
+        assert_eq!(instructions(&allowed), instructions(&forbidden), "{allowed:#?}{forbidden:#?}");
+        assert_eq!(allowed.stdout, forbidden.stdout);
+    }
+}
