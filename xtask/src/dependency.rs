@@ -47,7 +47,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "treering-compare",
-        may_use: &["treering-analysis", "treering-profile"],
+        may_use: &["treering-analysis", "treering-profile", "treering-x86"],
         elsewhere: Not(INPUT_OUTPUT),
     },
     Rule {

@@ -45,19 +45,23 @@ pub(crate) fn cause(
     contexts: Option<&Contexts>,
     functions: &[FunctionChange],
     arcs: &[ArcChange],
+    changed: impl Fn(GroupIndex) -> bool,
 ) -> Option<Cause> {
     let blame = match contexts {
         Some(contexts) => by_context(contexts),
         None => by_function(functions, arcs),
     };
     let explains = |part: f64| part * (change.signum() as f64);
-    let (&(caller, function), &part) = blame.iter().max_by(|a, b| {
+    let matters = |part: f64| change != 0 && explains(part) * 10.0 >= change.unsigned_abs() as f64;
+    // A function whose code is equal may cost more because of its input; one that was changed is the likelier cause.
+    let is_changed =
+        |&(caller, function): &(Option<GroupIndex>, GroupIndex)| changed(caller.unwrap_or(function));
+    let parts = blame.iter().filter(|(_, part)| matters(**part));
+    let (&(caller, function), &part) = parts.max_by(|a, b| {
         // Of equal parts the first by index, so that two runs agree.
-        explains(*a.1).total_cmp(&explains(*b.1)).then_with(|| b.0.cmp(a.0))
+        let by_part = explains(*a.1).total_cmp(&explains(*b.1)).then_with(|| b.0.cmp(a.0));
+        is_changed(a.0).cmp(&is_changed(b.0)).then(by_part)
     })?;
-    if change == 0 || explains(part) * 10.0 < change.unsigned_abs() as f64 {
-        return None;
-    }
     let reason = match caller {
         None => Reason::CostPerCall,
         Some(caller) => Reason::Calls {

@@ -38,15 +38,21 @@ pub struct Contexts {
     pub nodes: Vec<ContextChange>,
     /// Whether both profiles counted calls.
     pub has_calls: bool,
-    /// Functions that one profile has inlined only; they are parts of their callers here.
+    /// Functions that one profile has inlined only, or that one binary alone has; they are parts of their callers here.
     pub inlined: Vec<GroupIndex>,
 }
 
 impl Contexts {
-    pub(crate) fn of(sides: &Sides<Prepared>, pairing: &Pairing) -> Self {
+    /// `is_absent`: whether the binary of one side lacks a function of the other; nothing if it is not known.
+    pub(crate) fn of(
+        sides: &Sides<Prepared>,
+        pairing: &Pairing,
+        is_absent: impl Fn(GroupIndex) -> Option<bool>,
+    ) -> Self {
         let mut inlined: Vec<GroupIndex> = Vec::new();
-        let folds: Vec<bool> =
-            (0..pairing.groups.len()).map(|group| is_inlined(sides, pairing, group)).collect();
+        let folds: Vec<bool> = (0..pairing.groups.len())
+            .map(|group| is_folded(sides, pairing, group, is_absent(group)))
+            .collect();
         inlined.extend((0..folds.len()).filter(|&group| folds[group]));
         let root = ContextChange {
             parent: None,
@@ -140,13 +146,15 @@ impl Contexts {
     }
 }
 
-/// Whether a function is in one profile only, and there as a part of its callers.
-fn is_inlined(sides: &Sides<Prepared>, pairing: &Pairing, group: GroupIndex) -> bool {
+/// Whether a function is in one profile only, and the other one has it as a part of its callers: it is inlined in the one,
+/// or absent from the binary of the other. A function that this binary has and did not run is another matter.
+fn is_folded(sides: &Sides<Prepared>, pairing: &Pairing, group: GroupIndex, is_absent: Option<bool>) -> bool {
     let functions = &pairing.groups[group].functions;
     let (of, functions) = match (functions.base.is_empty(), functions.head.is_empty()) {
         (true, false) => (&sides.head, &functions.head),
         (false, true) => (&sides.base, &functions.base),
         _ => return false,
     };
-    functions.iter().all(|&id| of.profile.functions[id].kind == FunctionKind::Inlined)
+    let is_inlined = || functions.iter().all(|&id| of.profile.functions[id].kind == FunctionKind::Inlined);
+    is_absent.unwrap_or_else(is_inlined)
 }

@@ -5,6 +5,7 @@ use treering_analysis::{Measure, RUNS_FOR_SPREAD, default_metric, student};
 use treering_profile::{MetricId, Profile, Unit};
 
 use crate::cause::{Cause, cause};
+use crate::code::{CodeDifference, ProgramCode};
 use crate::contexts::Contexts;
 use crate::noise::{bounds, discoveries};
 use crate::pairing::{GroupIndex, Pairing};
@@ -93,6 +94,8 @@ pub struct FunctionChange {
     pub split: Option<Split>,
     /// How sure the change of its self cost is.
     pub certainty: Change,
+    /// Whether its code differs; nothing if that is not known.
+    pub code_changed: Option<bool>,
 }
 
 /// The change of the calls between a caller and a callee.
@@ -132,8 +135,11 @@ pub struct Difference {
     pub arcs: Vec<ArcChange>,
     /// The trees, matched by chains of callers; nothing where one profile has none.
     pub contexts: Option<Contexts>,
-    /// The call or function that explains most of the change of the run, where calls were counted.
+    /// The call or function that explains most of the change of the run, where calls were counted: of those whose code
+    /// differs, if one of them explains a tenth of it.
     pub cause: Option<Cause>,
+    /// The difference of the code of modules that both have; nothing where none was to be compared.
+    pub code: Option<CodeDifference>,
 }
 
 impl Difference {
@@ -159,13 +165,26 @@ impl Difference {
 /// # Errors
 /// When they measured nothing in common, or not what was asked for.
 pub fn compare(base: &Profile, head: &Profile, options: &Options) -> Result<Difference, NotComparable> {
+    compare_with_code(base, head, options, &ProgramCode::default())
+}
+
+/// As [`compare`], with the code of the programs.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_with_code(
+    base: &Profile,
+    head: &Profile,
+    options: &Options,
+    code: &ProgramCode,
+) -> Result<Difference, NotComparable> {
     let profiles = Sides { base, head };
     let runs = profiles.map(|profile| profile.runs.len());
     if runs.base != runs.head {
         return Err(NotComparable::OtherRuns(runs));
     }
     let metrics = common_metric(profiles, options.metric.as_deref())?;
-    let pairing = Pairing::of(base, head);
+    let (pairing, changes) = Pairing::with_code(base, head, code);
     let all = pairing.groups.len();
     let sides = Sides {
         base: Prepared::of(base, metrics.base, &pairing.of.base, all),
@@ -174,12 +193,20 @@ pub fn compare(base: &Profile, head: &Profile, options: &Options) -> Result<Diff
     let has_contexts = sides.base.has_contexts() && sides.head.has_contexts();
     // Chains of callers are of one kind only where recursion is folded in the same way.
     let same_rule = base.recursion == head.recursion;
-    let contexts = (has_contexts && same_rule).then(|| Contexts::of(&sides, &pairing));
+    let contexts = (has_contexts && same_rule).then(|| {
+        Contexts::of(&sides, &pairing, |group| changes.is_absent(&pairing.groups[group], &pairing, profiles))
+    });
     let arcs = arcs(&sides);
-    let functions = functions(&sides, &pairing, contexts.as_ref());
+    let mut functions = functions(&sides, &pairing, contexts.as_ref());
+    for function in &mut functions {
+        function.code_changed = changes.is_changed(&pairing.groups[function.group], &pairing, profiles);
+    }
     let run = sides.as_ref().map(|side| side.graph.basis.run);
     let has_calls = functions.iter().any(|function| function.split.is_some());
-    let cause = if has_calls { cause(run.change(), contexts.as_ref(), &functions, &arcs) } else { None };
+    let changed = |group| changes.is_changed(&pairing.groups[group], &pairing, profiles) == Some(true);
+    let cause =
+        if has_calls { cause(run.change(), contexts.as_ref(), &functions, &arcs, changed) } else { None };
+    let code = changes.summary(&code.not_compared);
     let metric = &head.metrics[metrics.head.index()];
     let is_sampled = [&sides.base, &sides.head].iter().any(|side| side.graph.basis.samples.is_some());
     // Costs without calls may be samples that their file does not call so, as those of heap profiles are.
@@ -197,6 +224,7 @@ pub fn compare(base: &Profile, head: &Profile, options: &Options) -> Result<Diff
         arcs,
         contexts,
         cause,
+        code,
     })
 }
 
@@ -335,6 +363,7 @@ fn functions(sides: &Sides<Prepared>, pairing: &Pairing, contexts: Option<&Conte
                 interval: bounds.map(|bounds| (bounds.low, bounds.high)),
                 is_certain: bounds.is_none(),
             },
+            code_changed: None,
         });
     }
     for (change, found) in changes.iter_mut().zip(discoveries(&chances)) {

@@ -25,6 +25,7 @@
 mod apart;
 mod cause;
 mod change_point;
+pub mod code;
 mod contexts;
 mod difference;
 mod growth;
@@ -43,7 +44,9 @@ pub use apart::Apart;
 pub use cause::{Cause, Reason};
 pub use change_point::change_points;
 pub use contexts::{ContextChange, Contexts};
-pub use difference::{ArcChange, Change, Difference, FunctionChange, NotComparable, Options, compare};
+pub use difference::{
+    ArcChange, Change, Difference, FunctionChange, NotComparable, Options, compare, compare_with_code,
+};
 pub use growth::{
     Culprit, Curve, FORETOLD, Form, FunctionGrowth, FunctionPart, LEAST_SIZES, Model, NotScalable, Scaling,
     Sized, growth,

@@ -6,6 +6,7 @@ use hashbrown::HashMap;
 use treering_analysis::{default_metric, function_name};
 use treering_profile::{FunctionId, FunctionKind, ModuleId, ModuleKind, Profile, StringId};
 
+use crate::code::{CodeDifferences, ProgramCode};
 use crate::name::{Spelling, spelled};
 use crate::sides::{Side, Sides};
 
@@ -45,6 +46,8 @@ pub struct Group {
     pub module: Option<String>,
     /// How much of the names was left out to find them equal.
     pub spelling: Spelling,
+    /// Whether their names differ, and were found to be of one function by equal code.
+    pub by_code: bool,
     /// Its entries in the function tables.
     pub functions: Sides<Vec<FunctionId>>,
 }
@@ -67,17 +70,31 @@ pub struct Pairing {
     pub groups: Vec<Group>,
     /// The group of each entry of the function tables; nothing for those that do not occur.
     pub of: Sides<Vec<Option<GroupIndex>>>,
+    /// By module, a number that both of a pair share.
+    pub(crate) place: Sides<Vec<usize>>,
 }
 
 impl Pairing {
     /// Pairs the functions that occur in two profiles.
     pub fn of(base: &Profile, head: &Profile) -> Self {
+        Self::with_code(base, head, &ProgramCode::default()).0
+    }
+
+    /// The same with functions whose names differ and whose code is equal. Returns the differences of the code as well.
+    pub(crate) fn with_code<'c>(
+        base: &Profile,
+        head: &Profile,
+        code: &'c ProgramCode,
+    ) -> (Self, CodeDifferences<'c>) {
         let profiles = Sides { base, head };
         let modules = pair_modules(profiles);
-        let mut pairing = Pairer::new(profiles, modules.place).pair();
-        pairing.modules = modules.pairs;
-        pairing.lone_modules = modules.lone;
-        pairing
+        let place = Sides { base: &modules.place.base[..], head: &modules.place.head[..] };
+        let name = |module: usize| file_name(head, ModuleId::from_usize(module));
+        let differences = CodeDifferences::of(code, place, name);
+        let mut pairing = Pairer::new(profiles, modules.place.clone()).pair(&differences);
+        (pairing.modules, pairing.lone_modules) = (modules.pairs, modules.lone);
+        pairing.place = modules.place;
+        (pairing, differences)
     }
 
     /// How many functions both have.
@@ -275,25 +292,62 @@ impl<'p> Pairer<'p> {
             other_name: None,
             module: None,
             spelling: Spelling::Exact,
+            by_code: false,
             functions: profiles.map(|_| vec![Profile::ROOT]),
         };
-        let pairing = Pairing { modules: Vec::new(), lone_modules: Sides::default(), groups: vec![root], of };
+        let pairing = Pairing {
+            modules: Vec::new(),
+            lone_modules: Sides::default(),
+            groups: vec![root],
+            of,
+            place: Sides::default(),
+        };
         Self { profiles, pairing, waiting }
     }
 
     /// Pairs by ever looser keys. Of keys that leave out parts of names, only those that fit one function of each
     /// side pair any: more could be mixed up.
-    fn pair(mut self) -> Pairing {
+    fn pair(mut self, code: &CodeDifferences<'_>) -> Pairing {
         for spelling in Spelling::ALL {
+            if spelling == Spelling::WithoutOrdinals {
+                self.pair_by_code(code);
+            }
             for (in_module, in_file) in [(true, true), (true, false), (false, false)] {
                 self.pair_by(spelling, in_module, in_file);
             }
         }
         // The rest is of one side only.
         for candidate in std::mem::take(&mut self.waiting) {
-            self.add(Spelling::Exact, vec![candidate]);
+            self.add(Spelling::Exact, false, vec![candidate]);
         }
         self.pairing
+    }
+
+    /// Pairs functions that have other names in the head, and equal code.
+    fn pair_by_code(&mut self, code: &CodeDifferences<'_>) {
+        let mut by_name: BTreeMap<(usize, String), Vec<Candidate>> = BTreeMap::new();
+        for candidate in std::mem::take(&mut self.waiting) {
+            let name = spelled(&candidate.name, Spelling::WithoutSuffix);
+            let renamed = candidate.module.and_then(|place| {
+                let renamed = &code.module(place)?.renamed;
+                let is_head = || renamed.values().any(|head| **head == *name);
+                match candidate.side {
+                    Side::Base => renamed.get(&*name).map(|head| (place, (*head).to_owned())),
+                    Side::Head => is_head().then(|| (place, name.into_owned())),
+                }
+            });
+            match renamed {
+                Some(key) => by_name.entry(key).or_default().push(candidate),
+                None => self.waiting.push(candidate),
+            }
+        }
+        for candidates in by_name.into_values() {
+            let is_of = |side: Side| candidates.iter().any(|candidate| candidate.side == side);
+            match Side::BOTH.into_iter().all(is_of) {
+                true => self.add(Spelling::Exact, true, candidates),
+                false => self.waiting.extend(candidates),
+            }
+        }
     }
 
     fn pair_by(&mut self, spelling: Spelling, in_module: bool, in_file: bool) {
@@ -309,14 +363,14 @@ impl<'p> Pairer<'p> {
             let (base, head) = (of(Side::Base), of(Side::Head));
             let certain = spelling <= Spelling::WithoutSuffix && in_module;
             if base > 0 && head > 0 && (certain || base == 1 && head == 1) {
-                self.add(spelling, candidates);
+                self.add(spelling, false, candidates);
             } else {
                 self.waiting.extend(candidates);
             }
         }
     }
 
-    fn add(&mut self, spelling: Spelling, candidates: Vec<Candidate>) {
+    fn add(&mut self, spelling: Spelling, by_code: bool, candidates: Vec<Candidate>) {
         let index = self.pairing.groups.len();
         let mut functions: Sides<Vec<FunctionId>> = Sides::default();
         let mut names: Sides<Option<String>> = Sides::default();
@@ -344,7 +398,7 @@ impl<'p> Pairer<'p> {
         let Sides { base, head } = names;
         let other_name = base.clone().filter(|base| head.as_ref().is_some_and(|head| head != base));
         let name = head.or(base).unwrap_or_default();
-        self.pairing.groups.push(Group { name, other_name, module, spelling, functions });
+        self.pairing.groups.push(Group { name, other_name, module, spelling, by_code, functions });
     }
 }
 

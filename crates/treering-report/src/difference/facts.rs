@@ -2,19 +2,21 @@
 
 use std::fmt::Write as _;
 
-use treering_compare::{Difference, PairedBy, Spelling};
+use treering_compare::{Difference, FunctionChange, PairedBy, Sides, Spelling};
 
 use crate::name::fit;
 use crate::number::{grouped, plural};
 use crate::printable::printable;
 use crate::style::Style;
 
-/// Lines that begin with a word each: `paired`, `renamed`, `alone`, `inlined`, `callers`, `runs`.
+/// Lines that begin with a word each: `paired`, `renamed`, `alone`, `inlined`, `changed`, `compiler`, `callers`, `runs`.
 pub(super) fn fact_lines(difference: &Difference) -> Vec<(&'static str, String)> {
     let mut lines = vec![("paired", paired(difference))];
     lines.extend(renamed(difference).map(|text| ("renamed", text)));
     lines.extend(alone(difference).map(|text| ("alone", text)));
     lines.extend(inlined(difference).map(|text| ("inlined", text)));
+    lines.extend(changed(difference).map(|text| ("changed", text)));
+    lines.extend(compilers(difference).map(|text| ("compiler", text)));
     if difference.contexts.is_none() {
         let text = "callers were not compared: one of both has no stacks, so costs per call are averages over all callers";
         lines.push(("callers", text.to_owned()));
@@ -71,10 +73,12 @@ fn paired(difference: &Difference) -> String {
     text + &functions
 }
 
+/// The room for a name.
+const ROOM: usize = 40;
+
 /// At most three names, and how many more there are.
 fn some_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
     const SHOWN: usize = 3;
-    const ROOM: usize = 40;
     let names: Vec<&str> = names.collect();
     let shown: Vec<String> = names.iter().take(SHOWN).map(|name| fit(&printable(name), ROOM)).collect();
     let more = names.len().saturating_sub(SHOWN);
@@ -87,7 +91,9 @@ fn some_names<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
 
 fn renamed(difference: &Difference) -> Option<String> {
     let groups = &difference.pairing.groups;
-    let renamed = groups.iter().filter(|group| group.is_paired() && group.spelling > Spelling::Exact);
+    let renamed = groups
+        .iter()
+        .filter(|group| group.is_paired() && (group.by_code || group.spelling > Spelling::Exact));
     let pairs: Vec<String> = renamed
         .filter_map(|group| group.other_name.as_ref().map(|base| format!("{base} is {}", group.name)))
         .collect();
@@ -113,5 +119,47 @@ fn inlined(difference: &Difference) -> Option<String> {
     let contexts = difference.contexts.as_ref()?;
     let groups = &difference.pairing.groups;
     let names = some_names(contexts.inlined.iter().map(|&group| groups[group].name.as_str()))?;
-    Some(format!("{names}: inlined in one of both only; in the tree its cost is its callers'"))
+    Some(format!(
+        "{names}: inlined in one of both only, or only in one binary; in the tree its cost is its callers'"
+    ))
+}
+
+/// How many functions have other code, with the one first that changed most.
+fn changed(difference: &Difference) -> Option<String> {
+    let code = difference.code.as_ref()?;
+    let mut parts = Vec::new();
+    if code.functions > 0 {
+        let all = grouped(code.functions as u64);
+        let size = |row: &&FunctionChange| row.self_cost.change().unsigned_abs();
+        let rows = difference.functions.iter().filter(|row| row.code_changed == Some(true));
+        let first = rows.max_by_key(size).filter(|row| row.self_cost.change() != 0);
+        parts.push(match (code.changed.len() as u64, first, code.constants.is_empty()) {
+            (0, _, true) => format!("nothing: the code of {all} functions and the constants are equal"),
+            (0, _, false) => {
+                let modules = some_names(code.constants.iter().map(String::as_str)).unwrap_or_default();
+                format!("the constants of {modules}, and the code of none of {all} functions")
+            }
+            (changed, Some(first), _) => format!(
+                "the code of {} of {all}, {} first",
+                plural(changed, "function"),
+                fit(&printable(&first.name), ROOM)
+            ),
+            (changed, None, _) => {
+                format!(
+                    "the code of {} of {all}, none of which costs more or less",
+                    plural(changed, "function")
+                )
+            }
+        });
+    }
+    parts.extend(
+        code.not_compared.iter().map(|(module, why)| format!("not known of {}: {why}", printable(module))),
+    );
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn compilers(difference: &Difference) -> Option<String> {
+    let (module, Sides { base, head }) = difference.code.as_ref()?.compilers.first()?;
+    let other = format!("{}: {} → {}", printable(module), printable(base), printable(head));
+    Some(format!("{other}: other code may be this alone; build both with one compiler"))
 }

@@ -1,6 +1,7 @@
 //! A difference as JSON, for programs. The keys are described in `docs/json.md`.
 
 use serde::Serialize;
+use treering_compare::code::CodeDifference;
 use treering_compare::{Contexts, Difference, FunctionChange, PairedBy, Reason, Sides};
 
 use super::verdict::Verdict;
@@ -23,6 +24,7 @@ struct Document<'a> {
     modules: Vec<ModuleObject<'a>>,
     unpaired_modules: Both<&'a [String]>,
     inlined: Vec<&'a str>,
+    code: Option<CodeObject<'a>>,
     functions: Vec<FunctionObject<'a>>,
     arcs: Vec<ArcObject<'a>>,
     tree: Option<Vec<ContextObject<'a>>>,
@@ -60,6 +62,29 @@ struct ModuleObject<'a> {
 }
 
 #[derive(Serialize)]
+struct CodeObject<'a> {
+    functions: usize,
+    changed: Vec<&'a str>,
+    constants_changed: &'a [String],
+    compilers: Vec<CompilerObject<'a>>,
+    renamed: Vec<Both<&'a str>>,
+    not_compared: Vec<NotComparedObject<'a>>,
+}
+
+#[derive(Serialize)]
+struct CompilerObject<'a> {
+    module: &'a str,
+    base: &'a str,
+    head: &'a str,
+}
+
+#[derive(Serialize)]
+struct NotComparedObject<'a> {
+    module: &'a str,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
 struct FunctionObject<'a> {
     function: &'a str,
     base_name: Option<&'a str>,
@@ -75,6 +100,7 @@ struct FunctionObject<'a> {
     change_low: Option<f64>,
     change_high: Option<f64>,
     certain: bool,
+    code_changed: Option<bool>,
 }
 
 #[derive(Serialize)]
@@ -124,6 +150,7 @@ pub fn difference_json(difference: &Difference, with_tree: bool) -> String {
             .flat_map(|contexts| &contexts.inlined)
             .map(|&group| name(group))
             .collect(),
+        code: difference.code.as_ref().map(code),
         functions: difference.functions.iter().map(|row| function(difference, row)).collect(),
         arcs: difference
             .arcs
@@ -173,6 +200,21 @@ fn verdict(difference: &Difference) -> VerdictObject<'_> {
     }
 }
 
+fn code(code: &CodeDifference) -> CodeObject<'_> {
+    let compilers = code.compilers.iter();
+    let not_compared = code.not_compared.iter();
+    CodeObject {
+        functions: code.functions,
+        changed: code.changed.iter().map(String::as_str).collect(),
+        constants_changed: &code.constants,
+        compilers: compilers
+            .map(|(module, Sides { base, head })| CompilerObject { module, base, head })
+            .collect(),
+        renamed: code.renamed.iter().map(|names| both(names.as_ref(), |name| name.as_str())).collect(),
+        not_compared: not_compared.map(|(module, reason)| NotComparedObject { module, reason }).collect(),
+    }
+}
+
 fn function<'a>(difference: &'a Difference, row: &'a FunctionChange) -> FunctionObject<'a> {
     let group = &difference.pairing.groups[row.group];
     FunctionObject {
@@ -190,6 +232,7 @@ fn function<'a>(difference: &'a Difference, row: &'a FunctionChange) -> Function
         change_low: row.certainty.interval.map(|interval| interval.0),
         change_high: row.certainty.interval.map(|interval| interval.1),
         certain: row.certainty.is_certain,
+        code_changed: row.code_changed,
     }
 }
 

@@ -1,10 +1,12 @@
 //! `treering diff`.
 
+pub(crate) mod code;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use treering_analysis::{Basis, FindError, add_calls_metric, correct, default_metric, find_function};
-use treering_compare::{Difference, GroupIndex, LineChanges, Options, Sides, compare, lines};
+use treering_compare::{Difference, GroupIndex, LineChanges, Options, Sides, compare_with_code, lines};
 use treering_profile::Profile;
 use treering_report::{Measured, Outcome as Verdicts, Rows, Style, Verdict};
 
@@ -87,7 +89,8 @@ impl Diff {
         let (base, head) = (self.open(&self.base)?, self.open(&self.head)?);
         let working = Working::on("comparing");
         let options = Options { metric: self.metric.clone() };
-        let difference = compare(&base, &head, &options).map_err(|error| {
+        let code = code::read(Sides { base: &base, head: &head });
+        let difference = compare_with_code(&base, &head, &options, &code).map_err(|error| {
             let hint = "record both in the same way; treering report --metrics lists those of a profile";
             Failure::new(error).hint(hint)
         })?;

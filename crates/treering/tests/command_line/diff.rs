@@ -236,4 +236,142 @@ fn lines_of_a_function_are_compared() {
     assert!(largest.starts_with("intern"), "{largest}");
     let outcome = session.run(&["diff", "before.trg", "after.trg", "--lines", "_start"]);
     assert!(outcome.error().contains("neither profile knows the lines of _start"), "{outcome:#?}");
+
+/// The code of a program: a function that may be changed, one that may be renamed, constants, and many that stay.
+const CODE: &str = r#"
+    #include <stdio.h>
+    #include <stdlib.h>
+    #ifdef MOVED
+    __attribute__((noinline)) int added(int x) { return x * 77 + getpid_like(x); }
+    #endif
+    static const double factors[] = {1.5, 2.5, FACTOR};
+    __attribute__((noinline)) double scaled(int x) { return x * factors[x % 3]; }
+    __attribute__((noinline)) int NAME(int x) {
+        int sum = 0;
+        for (int i = 0; i < x; i++) sum += i ^ (sum << 3) ^ (x >> 1);
+        return sum;
+    }
+    __attribute__((noinline)) int changed(int x) {
+        int sum = 1;
+        for (int i = 0; i < x STEPS; i++) sum = sum * 33 + i;
+        return sum;
+    }
+    __attribute__((noinline)) int chosen(int x) {
+        switch (x % 7) {
+        case 0: return puts("nothing");
+        case 1: return changed(x);
+        case 2: return NAME(x) + 3;
+        case 3: return (int)scaled(x);
+        case 4: return abs(x) - 12;
+        case 5: return x * 5 + rand();
+        default: return 0;
+        }
+    }
+    int main(void) {
+        volatile int sum = 0;
+        for (int i = 0; i < 200; i++) sum += chosen(i) + changed(i) + NAME(i);
+        return sum == 42;
+    }
+"#;
+
+/// Compiles the code with a build-id, counts it, and returns its path.
+fn built(session: &Session, name: &str, options: &[&str]) -> PathBuf {
+    let (source, path) = (session.path(&format!("{name}.c")), session.path(name));
+    std::fs::write(&source, CODE).expect("it can be written");
+    let defaults = ["-DFACTOR=3.5", "-DNAME=mixed", "-DSTEPS=", "-Wl,--build-id", "-O2", "-w"];
+    let given = |default: &&&str| {
+        let key = default.split('=').next().unwrap_or_default();
+        !key.starts_with("-D") || !options.iter().any(|option| option.starts_with(key))
+    };
+    let made = Command::new("cc")
+        .args(defaults.iter().filter(given))
+        .args(options)
+        .arg(&source)
+        .arg("-o")
+        .arg(&path)
+        .status();
+    assert!(made.is_ok_and(|made| made.success()), "the compiler is installed");
+    count(session, &["--tree", "--fixed"], &path, &format!("{name}.trg"));
+    path
+}
+
+fn diff_of(session: &Session, base: &str, head: &str) -> (String, Value) {
+    let text = session.output(&["diff", base, head]);
+    let json = session.output(&["diff", base, head, "--json"]);
+    (text, serde_json::from_str(&json).expect("it is JSON"))
+}
+
+#[test]
+fn changed_code_is_found_and_code_that_only_moved_is_not() {
+    let session = Session::new();
+    built(&session, "base", &[]);
+    let moved = "-Dgetpid_like(x)=(x)";
+    // Everything lies elsewhere: a function more, a fixed place, another alignment of functions.
+    for (name, options) in [
+        ("moved", &["-DMOVED", moved][..]),
+        ("fixed", &["-no-pie", "-fno-pie", "-DMOVED", moved]),
+        ("aligned", &["-falign-functions=64"]),
+    ] {
+        built(&session, name, options);
+        let (text, json) = diff_of(&session, "base.trg", &format!("{name}.trg"));
+        let changed: Vec<&str> =
+            json["code"]["changed"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
+        let ours = ["scaled", "mixed", "changed", "chosen", "main"];
+        // A program at a fixed place has other instructions where it loads addresses.
+        if name != "fixed" {
+            assert!(ours.iter().all(|name| !changed.contains(name)), "{name}: {changed:?}\n{text}");
+            assert!(text.contains("nothing: the code of "), "a table of jumps is no constant: {text}");
+        }
+        for same in ["mixed", "changed"] {
+            assert_eq!(row(&json, same)["code_changed"], false, "{name}: {same}: {text}");
+        }
+        assert!(json["code"]["functions"].as_u64().expect("a number") >= 5, "{text}");
+    }
+    built(&session, "head", &["-DSTEPS=+x/2", "-DMOVED", moved]);
+    let (text, json) = diff_of(&session, "base.trg", "head.trg");
+    assert_eq!(json["code"]["changed"], serde_json::json!(["changed"]), "{text}");
+    assert_eq!(json["verdict"]["cause"]["function"], "changed", "{text}");
+    assert_eq!(
+        (&row(&json, "changed")["code_changed"], &row(&json, "mixed")["code_changed"]),
+        (&true.into(), &false.into())
+    );
+    let line = text.lines().find(|line| line.starts_with("changed")).expect("a line on the code");
+    assert!(line.contains("the code of 1 function of ") && line.contains(", changed first"), "{line}");
+}
+
+#[test]
+fn renamed_functions_and_changed_constants_are_told_apart() {
+    let session = Session::new();
+    built(&session, "base", &[]);
+    built(&session, "renamed", &["-DNAME=blended"]);
+    let (text, json) = diff_of(&session, "base.trg", "renamed.trg");
+    assert_eq!(json["code"]["changed"], serde_json::json!([]), "{text}");
+    assert_eq!(
+        json["code"]["renamed"],
+        serde_json::json!([{ "base": "mixed", "head": "blended" }]),
+        "{text}"
+    );
+    assert_eq!(row(&json, "blended")["base_name"], "mixed", "{text}");
+    assert!(text.contains("mixed is blended"), "{text}");
+    built(&session, "constants", &["-DFACTOR=4.5"]);
+    let (text, json) = diff_of(&session, "base.trg", "constants.trg");
+    assert_eq!(json["code"]["constants_changed"], serde_json::json!(["constants"]), "{text}");
+    assert!(text.contains("the constants of constants, and the code of none of "), "{text}");
+}
+
+#[test]
+fn code_is_compared_only_of_the_builds_that_ran() {
+    let session = Session::new();
+    built(&session, "base", &[]);
+    let head = built(&session, "head", &["-DSTEPS=+1"]);
+    std::fs::copy(session.path("base"), session.path("other")).expect("it can be copied");
+    std::fs::rename(session.path("other"), &head).expect("it can be replaced");
+    let (text, json) = diff_of(&session, "base.trg", "head.trg");
+    assert_eq!(json["code"]["functions"], 0, "{text}");
+    assert!(text.contains("not known of head: "), "{text}");
+    assert_eq!(row(&json, "changed")["code_changed"], Value::Null);
+    // One without a build-id.
+    built(&session, "none", &["-Wl,--build-id=none", "-DSTEPS=+1"]);
+    let (text, _) = diff_of(&session, "base.trg", "none.trg");
+    assert!(text.contains("not known of none: it has no build-id"), "{text}");
 }
