@@ -23,7 +23,7 @@ pub struct Retention {
     pub last: Option<usize>,
 }
 
-/// What was removed, or is to be.
+/// The files that were removed, or are to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collected {
     /// Runs.
@@ -69,7 +69,7 @@ impl Archive {
         if !self.problems().is_empty() {
             remove.clear();
         }
-        // What a run named that goes now, goes with it; what nothing named may be of a run that is being added.
+        // The files of a run that goes now go with it; a file that no run names may be of one that is being added.
         let released = self.released(&summaries, &outdated);
         remove.retain(|path| released.contains(path) || is_abandoned(path));
         remove.extend(self.store.unfinished()?.into_iter().filter(|path| is_abandoned(path)));

@@ -1,4 +1,4 @@
-//! What can be wrong with an archive.
+//! The errors of an archive.
 
 use std::io;
 use std::path::PathBuf;

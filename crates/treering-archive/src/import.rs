@@ -24,7 +24,7 @@ pub enum ImportError {
     Wrong {
         /// The benchmark or the part of the file.
         of: String,
-        /// What is wrong.
+        /// The mistake.
         what: String,
     },
 }

@@ -1,6 +1,6 @@
 //! The index: a database of summaries that only saves the time to read all manifests.
 //!
-//! Whatever is wrong with it, it is made again. Each row has a checksum, as the database itself does not notice changed
+//! A damaged or missing index is made again. Each row has a checksum, as the database itself does not notice changed
 //! bytes within a text.
 
 use std::collections::HashSet;

@@ -8,7 +8,7 @@ use crate::id::Id;
 use crate::manifest::{Manifest, Unit};
 use crate::moment::Moment;
 
-/// What a list says of a run.
+/// A run as a list states it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The run.
@@ -29,13 +29,13 @@ pub struct Summary {
     pub machine: String,
     /// The session.
     pub session: String,
-    /// What was measured.
+    /// The measurements, by name.
     pub metrics: BTreeMap<String, MetricSummary>,
     /// Whether it has a profile.
     pub has_profile: bool,
 }
 
-/// What a list says of a metric.
+/// A metric as a list states it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricSummary {
     /// The unit of the median.

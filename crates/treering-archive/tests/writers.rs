@@ -220,7 +220,7 @@ fn a_changed_manifest_and_a_newer_one_are_named_and_not_listed() {
     std::fs::remove_file(folder.path().join("index.sqlite")).expect("it is there");
     let mut archive = Archive::open(folder.path()).expect("an archive");
     assert_eq!((archive.problems().len(), archive.summaries(None).expect("a list").len()), (2, 1));
-    // What cannot be read may name any profile, so none is removed.
+    // A manifest that cannot be read may name any profile, so none is removed.
     let before = files_in(folder.path(), "profiles").len();
     archive.collect(Retention::default(), false).expect("it can be changed");
     assert_eq!(files_in(folder.path(), "profiles").len(), before);
@@ -267,7 +267,7 @@ fn files_are_read_by_others_only_if_the_folder_is() {
 }
 
 #[test]
-fn what_no_run_needs_is_removed_and_only_when_it_is_old() {
+fn files_that_no_run_needs_are_removed_when_they_are_old() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut archive = Archive::open(folder.path()).expect("an archive");
     for number in 1..=4 {

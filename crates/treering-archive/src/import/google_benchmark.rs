@@ -107,7 +107,7 @@ fn parameters(name: &str) -> (String, BTreeMap<String, String>) {
     (program.join("/"), parameters)
 }
 
-/// What the benchmark counted by itself. All other keys are known.
+/// The benchmark's own counters: all numbers but those that every benchmark has.
 fn counters(entry: &Value) -> Vec<Named> {
     const KNOWN: [&str; 8] = [
         "iterations",

@@ -26,7 +26,7 @@ pub struct Measure {
     pub memory: bool,
 }
 
-/// What is to be run.
+/// A program that is to be run.
 #[derive(Clone, Debug)]
 pub struct Job {
     pub program: String,
@@ -43,7 +43,7 @@ pub struct Job {
     pub cbs: bool,
 }
 
-/// What was measured of a job.
+/// The measurements of a job.
 #[derive(Debug, Default)]
 pub struct Record {
     pub started: Moment,

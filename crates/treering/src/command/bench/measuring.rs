@@ -47,7 +47,7 @@ impl Stop {
         Some(self.signal.load(Ordering::Relaxed)).filter(|signal| *signal != 0)
     }
 
-    /// What launched programs look at.
+    /// The flag that stops launched programs.
     pub fn flag(&self) -> &Arc<AtomicBool> {
         &self.flag
     }

@@ -25,7 +25,7 @@ pub struct Suite {
     file: File,
 }
 
-/// What the command line asks for.
+/// The wishes of the command line.
 pub struct Asked<'a> {
     /// Only these programs; all if there are none.
     pub programs: &'a [OsString],
@@ -68,7 +68,7 @@ impl Suite {
         self.file.program.get(program).is_some_and(|program| program.compare.as_deref() == Some("plot"))
     }
 
-    /// The jobs, with versions built and inputs made. What was built is removed with the second value.
+    /// The jobs, with versions built and inputs made. The work trees are removed with the second value.
     pub fn jobs(
         &self,
         asked: &Asked<'_>,

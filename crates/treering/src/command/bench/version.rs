@@ -25,7 +25,7 @@ pub fn version_of(folder: &Path, name: Option<&str>) -> Version {
     }
 }
 
-/// What git says in a folder; nothing if it fails.
+/// The output of git in a folder; nothing if it fails.
 pub fn git<S: AsRef<OsStr>>(folder: &Path, arguments: &[S]) -> Option<String> {
     // The index of a repository is not written by asking for its state.
     let mut git = Command::new("git");
