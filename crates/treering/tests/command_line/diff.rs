@@ -236,6 +236,7 @@ fn lines_of_a_function_are_compared() {
     assert!(largest.starts_with("intern"), "{largest}");
     let outcome = session.run(&["diff", "before.trg", "after.trg", "--lines", "_start"]);
     assert!(outcome.error().contains("neither profile knows the lines of _start"), "{outcome:#?}");
+}
 
 /// The code of a program: a function that may be changed, one that may be renamed, constants, and many that stay.
 const CODE: &str = r#"
