@@ -1,7 +1,6 @@
 //! Decompression with a limit.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io::Read as _;
 
 use flate2::read::MultiGzDecoder;
@@ -10,30 +9,19 @@ use flate2::read::MultiGzDecoder;
 pub(crate) const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Why gzip data could not be decompressed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GzipError {
     /// It is damaged or cut short.
+    #[error("the gzip stream is damaged or cut short: {0}")]
     Damaged(String),
     /// It decompresses to more than is read.
+    #[error("it decompresses to over {limit} bytes, far more than a profile of its size")]
     TooLarge {
         /// How many bytes a file of its size may decompress to.
         limit: u64,
     },
 }
-
-impl fmt::Display for GzipError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Damaged(what) => write!(f, "the gzip stream is damaged or cut short: {what}"),
-            Self::TooLarge { limit } => {
-                write!(f, "it decompresses to over {limit} bytes, far more than a profile of its size")
-            }
-        }
-    }
-}
-
-impl std::error::Error for GzipError {}
 
 /// The bytes, decompressed if they are gzip data.
 ///

@@ -29,11 +29,12 @@ impl fmt::Display for Loss {
     }
 }
 
-/// The damage of a frame.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The damage of a frame, as the predicate of a sentence about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Damage {
     /// The file ends within it.
+    #[error("is cut short: it needs {needs} bytes, {left} are left")]
     CutShort {
         /// How many bytes it has.
         needs: u64,
@@ -41,17 +42,22 @@ pub enum Damage {
         left: u64,
     },
     /// Its bytes are not those that were written.
+    #[error("is damaged: its checksum does not match")]
     Checksum,
     /// It claims to be larger than a frame may be.
+    #[error("is damaged: it claims to hold {length} bytes")]
     TooLarge {
         /// The length it claims, in bytes.
         length: u32,
     },
     /// With it, the profile would take more memory than a file of this size can have a use for.
+    #[error("would make the profile larger than a file of this size can be")]
     TooMuch,
     /// It cannot be decompressed to the length it claims.
+    #[error("is damaged: it cannot be decompressed")]
     Compression,
     /// It continues a table of which an earlier part was lost.
+    #[error("starts with entry {first}, but only {known} entries before it could be read")]
     Gap {
         /// The first entry it holds.
         first: u64,
@@ -59,76 +65,35 @@ pub enum Damage {
         known: u64,
     },
     /// Its content makes no sense.
+    #[error("is not valid: {0}")]
     Content(&'static str),
     /// Its content is not the text it should be.
+    #[error("is not valid: {0}")]
     Text(String),
     /// The totals that it states are not those of the frames before it.
+    #[error("states other totals than the frames before it have")]
     Totals,
     /// It follows the END frame.
+    #[error("follows the end of the profile")]
     AfterEnd,
 }
 
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CutShort { needs, left } => {
-                write!(f, "is cut short: it needs {needs} bytes, {left} are left")
-            }
-            Self::Checksum => f.write_str("is damaged: its checksum does not match"),
-            Self::TooLarge { length } => write!(f, "is damaged: it claims to hold {length} bytes"),
-            Self::TooMuch => f.write_str("would make the profile larger than a file of this size can be"),
-            Self::Compression => f.write_str("is damaged: it cannot be decompressed"),
-            Self::Gap { first, known } => {
-                write!(f, "starts with entry {first}, but only {known} entries before it could be read")
-            }
-            Self::Content(what) => write!(f, "is not valid: {what}"),
-            Self::Text(what) => write!(f, "is not valid: {what}"),
-            Self::Totals => f.write_str("states other totals than the frames before it have"),
-            Self::AfterEnd => f.write_str("follows the end of the profile"),
-        }
-    }
-}
-
 /// Why a `.trg` file could not be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
     /// The output failed. What was written before is readable.
-    Io(std::io::Error),
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
     /// A single text or module is larger than a frame may be (64 MiB).
+    #[error("a text of {length} bytes does not fit a frame")]
     TooLarge {
         /// Its size in bytes.
         length: usize,
     },
     /// The profile does not contain what was appended before.
+    #[error("the profile is not the one appended before, grown: {0}")]
     NotAnExtension(&'static str),
-}
-
-impl fmt::Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => error.fmt(f),
-            Self::TooLarge { length } => write!(f, "a text of {length} bytes does not fit a frame"),
-            Self::NotAnExtension(what) => {
-                write!(f, "the profile is not the one appended before, grown: {what}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for WriteError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<std::io::Error> for WriteError {
-    fn from(error: std::io::Error) -> Self {
-        Self::Io(error)
-    }
 }
 
 impl From<crate::budget::OverBudget> for Damage {
