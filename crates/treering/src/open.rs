@@ -295,10 +295,6 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
             Some(foreign) => hint_for(foreign, failure, &named.to_string()),
             None => failure.hint("name a file in it"),
         },
-        Error::Read { format, error } => match hint_for_problem(*format, &error.problem) {
-            Some(hint) => failure.hint(hint),
-            None => failure,
-        },
         _ => failure,
     }
 }
