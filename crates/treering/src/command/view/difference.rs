@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use treering_analysis::{correct, default_metric};
-use treering_compare::{Difference, Joined, Options, Pairing, Reason, compare, join};
+use treering_compare::{Difference, Joined, Options, Pairing, Reason, Sides, compare_with_code, join};
 use treering_profile::Profile;
 use treering_report::Verdict;
 use treering_viewer::{Changes, FunctionChange};
 
+use crate::command::diff::code;
 use crate::failure::Failure;
 
 /// Two profiles as one, and why they differ.
@@ -27,7 +28,9 @@ pub(super) fn both(paths: (&Path, &Path), base: &Profile, head: &Profile) -> Res
     let joined = join(base, head, &Pairing::of(base, head));
     let runs = base.runs.len();
     let base_runs = (0..joined.profile.runs.len()).map(|run| run < runs).collect();
-    let compared = compare(&correct(base).profile, &correct(head).profile, &Options::default());
+    let (base, head) = (correct(base), correct(head));
+    let code = code::read(Sides { base: &*base.profile, head: &*head.profile });
+    let compared = compare_with_code(&base.profile, &head.profile, &Options::default(), &code);
     let changes = compared.ok().and_then(|difference| changes(&difference, &joined));
     Ok(TwoProfiles { profile: joined.profile, base_runs, changes })
 }
