@@ -1,5 +1,8 @@
 //! Names of files in which marks stand for what is known only in the process that writes them.
 
+use alloc::string::ToString as _;
+use alloc::vec::Vec;
+
 /// The meanings of the marks of a name.
 #[derive(Clone, Copy, Debug)]
 pub struct Marks<'a> {
@@ -50,6 +53,23 @@ pub fn fill_in(name: &[u8], marks: Marks, mut put: impl FnMut(&[u8])) {
     }
 }
 
+/// The file in which the kernel tells the name of the machine.
+pub const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// A name in which the marks are filled in for a process. `host` is what [`HOST_NAME`] holds, and `variable` looks up a
+/// variable of the environment.
+pub fn filled(name: &[u8], process: u32, host: &[u8], variable: impl Fn(&str) -> Option<Vec<u8>>) -> Vec<u8> {
+    let process = process.to_string();
+    let host: Vec<u8> =
+        host.trim_ascii().iter().map(|&byte| if byte == b'/' { b'-' } else { byte }).collect();
+    let ranks = RANK_VARIABLES.iter().filter_map(|name| variable(name));
+    let own_rank = { ranks }.find(|value| rank(value).is_some());
+    let marks = Marks { process: process.as_bytes(), host: &host, rank: own_rank.as_deref().unwrap_or(b"0") };
+    let mut filled = Vec::new();
+    fill_in(name, marks, |piece| filled.extend(piece));
+    filled
+}
+
 /// Whether each process gets a name of its own.
 pub fn tells_processes_apart(name: &[u8]) -> bool {
     let marks = |process| Marks { process, host: b"", rank: b"" };
@@ -61,11 +81,9 @@ pub fn tells_processes_apart(name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
-
     use super::*;
 
-    fn filled(name: &str) -> alloc::string::String {
+    fn with_marks(name: &str) -> alloc::string::String {
         let mut all = Vec::new();
         let marks = Marks { process: b"42", host: b"node7", rank: b"3" };
         fill_in(name.as_bytes(), marks, |piece| all.extend(piece));
@@ -74,16 +92,28 @@ mod tests {
 
     #[test]
     fn marks_are_filled_in_and_other_signs_stay() {
-        assert_eq!(filled("run-%h-%r.%p.trg"), "run-node7-3.42.trg");
-        assert_eq!(filled("%%p 100% %q %"), "%p 100% %q %");
-        assert_eq!(filled("%%%p%%"), "%42%");
-        assert_eq!(filled("jährlich"), "jährlich");
+        assert_eq!(with_marks("run-%h-%r.%p.trg"), "run-node7-3.42.trg");
+        assert_eq!(with_marks("%%p 100% %q %"), "%p 100% %q %");
+        assert_eq!(with_marks("%%%p%%"), "%42%");
+        assert_eq!(with_marks("jährlich"), "jährlich");
     }
 
     #[test]
     fn a_doubled_sign_tells_no_processes_apart() {
         assert!(tells_processes_apart(b"a%p") && tells_processes_apart(b"%%%p"));
         assert!(!tells_processes_apart(b"a%%p") && !tells_processes_apart(b"%r.trg"));
+    }
+
+    #[test]
+    fn the_first_variable_that_holds_a_number_tells_the_rank() {
+        let variable = |name: &str| match name {
+            "OMPI_COMM_WORLD_RANK" => Some(b"../1".to_vec()),
+            "PMI_RANK" => Some(b"3".to_vec()),
+            "SLURM_PROCID" => Some(b"4".to_vec()),
+            _ => None,
+        };
+        assert_eq!(filled(b"%h-%r-%p", 42, b"a/b\n", variable), b"a-b-3-42");
+        assert_eq!(filled(b"%r", 42, b"", |_| None), b"0");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use treering_events::output_name::{Marks, RANK_VARIABLES, fill_in, rank};
+use treering_events::output_name::{HOST_NAME, filled};
 
 use crate::sys;
 
@@ -15,14 +15,6 @@ pub(crate) fn variable(name: &str) -> Option<OsString> {
 
 /// Fills in the marks of a file's name.
 pub(crate) fn fill_in_marks(name: &[u8]) -> Vec<u8> {
-    let process = std::process::id().to_string();
-    let host = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host: Vec<u8> = host.trim_ascii().iter().map(|&byte| if byte == b'/' { b'-' } else { byte }).collect();
-    let ranks = RANK_VARIABLES.iter().filter_map(|name| variable(name));
-    let own_rank = ranks.map(OsString::into_encoded_bytes).find(|value| rank(value).is_some());
-    let marks =
-        Marks { process: process.as_bytes(), host: &host, rank: own_rank.as_deref().unwrap_or(b"0") };
-    let mut filled = Vec::new();
-    fill_in(name, marks, |piece| filled.extend(piece));
-    filled
+    let host = std::fs::read(HOST_NAME).unwrap_or_default();
+    filled(name, std::process::id(), &host, |name| variable(name).map(OsString::into_encoded_bytes))
 }

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _, ValueParser};
-use treering_events::output_name::{Marks, RANK_VARIABLES, fill_in, rank};
+use treering_events::output_name;
 
 use crate::failure::Failure;
 use crate::stream::is_stream;
@@ -24,15 +24,9 @@ pub fn parser() -> ValueParser {
 }
 
 fn filled(name: &OsString) -> PathBuf {
-    let process = std::process::id().to_string();
-    let host = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host: Vec<u8> =
-        host.trim_ascii().iter().map(|&byte| if byte == b'/' { b'-' } else { byte }).collect();
-    let ranks = RANK_VARIABLES.iter().filter_map(std::env::var_os).map(OsString::into_vec);
-    let own_rank = ranks.into_iter().find(|value| rank(value).is_some());
-    let marks = Marks { process: process.as_bytes(), host: &host, rank: own_rank.as_deref().unwrap_or(b"0") };
-    let mut filled = Vec::new();
-    fill_in(name.as_bytes(), marks, |piece| filled.extend(piece));
+    let host = std::fs::read(output_name::HOST_NAME).unwrap_or_default();
+    let variable = |name: &str| std::env::var_os(name).map(OsString::into_vec);
+    let filled = output_name::filled(name.as_bytes(), std::process::id(), &host, variable);
     PathBuf::from(OsString::from_vec(filled))
 }
 
