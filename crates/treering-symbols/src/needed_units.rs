@@ -25,6 +25,9 @@ pub(crate) struct NeededUnits {
     pub(crate) lines: Option<Vec<u8>>,
 }
 
+/// If more units state no code, as most of rustc do, to look for their line tables takes longer than to read all.
+const WORTH_LOOKING: usize = 32;
+
 /// A smaller part than this is not worth being left out.
 const SMALLEST_PART: u64 = 8;
 
@@ -86,12 +89,18 @@ impl Reduced<'_> {
         Some(())
     }
 
-    /// Reads the units that functions come from which are inlined into the code of units that are there.
+    /// Reads the units that functions come from which are inlined into the code of units that are there, and finds the
+    /// line tables of all.
     fn add_origins(&mut self) -> Option<()> {
+        let needed = self.units.iter().zip(&self.is_needed).filter(|(_, needed)| **needed);
+        if needed.filter(|(unit, _)| unit.code.is_none()).count() > WORTH_LOOKING {
+            self.tables = None;
+        }
         let mut found = Vec::new();
         for unit in 0..self.units.len() {
-            if self.is_needed[unit] {
-                found.extend(self.look(unit, self.units[unit].code.is_some()).unwrap_or_default());
+            let has_code = self.units[unit].code.is_some();
+            if self.is_needed[unit] && (has_code || self.tables.is_some()) {
+                found.extend(self.look(unit, has_code).unwrap_or_default());
             }
         }
         let mut followed = HashSet::new();
