@@ -107,8 +107,11 @@ impl Sizes {
                 best = (error, form);
             }
         }
-        let (constant, coefficient) = points(best.1).fit(None);
-        Model::of(constant, best.1, coefficient)
+        // Growth that does not explain most of what varies is noise, which any form fits and the fastest foretells most of.
+        const EXPLAINS: f64 = 4.0;
+        let form = if best.0 * EXPLAINS <= points(0).error_left_out() { best.1 } else { 0 };
+        let (constant, coefficient) = points(form).fit(None);
+        Model::of(constant, form, coefficient)
     }
 }
 

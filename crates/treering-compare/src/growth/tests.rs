@@ -150,6 +150,18 @@ fn what_the_largest_size_alone_shows_is_not_settled() {
     assert!(!row(&once, "late").self_cost.is_settled);
 }
 
+/// The costs of a program with random hashes: a constant that varies by a hundredth, and by chance most at the end.
+#[test]
+fn noise_around_a_constant_is_no_growth() {
+    let noise = [3, 0, 1, 2, 0, 9];
+    let scaling = scaling(|n| {
+        let at = SIZES.iter().position(|&size| size == n).unwrap_or(0);
+        vec![("main", 90 * n, 1), ("main;lookup", 1_000_000 + 1000 * noise[at], n)]
+    });
+    assert_eq!(row(&scaling, "lookup").self_cost.form, Form::CONSTANT);
+    assert_eq!((scaling.run.form, &scaling.culprit), (N, &None));
+}
+
 /// Samples of a quadratic and a linear function, drawn with chance: the forms hold, with intervals that hold the truth.
 #[test]
 fn sampled_costs_have_intervals_that_hold_the_slope() {
