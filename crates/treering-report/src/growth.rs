@@ -43,7 +43,11 @@ fn headline(scaling: &Scaling, parameter: &str, style: &Style) -> String {
 
 /// The verdict in two sentences: how the run grows and because of which function, and how much of the run that is.
 pub fn growth_verdict(scaling: &Scaling, parameter: &str) -> (String, String) {
-    let form = growth_of(&scaling.run, parameter);
+    let is_settled = scaling.culprit.as_ref().is_none_or(|culprit| culprit.total_cost.is_settled);
+    let form = growth_of(
+        &Curve { is_settled: is_settled && scaling.run.is_settled, ..scaling.run.clone() },
+        parameter,
+    );
     let (now, then) = (size(scaling.largest()), size(scaling.foretold()));
     let Some(culprit) = &scaling.culprit else {
         let cause = match scaling.run.form {
