@@ -179,6 +179,7 @@ fn odd_data_makes_a_picture() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "tests say what they skipped")]
 fn gnuplot_draws_its_data() {
     let script = parameter_gnuplot(&parameter_plot());
     assert!(script.contains("\n250 3750000 3637500 3862500 3812500 "), "{script}");
@@ -190,7 +191,7 @@ fn gnuplot_draws_its_data() {
         .stderr(std::process::Stdio::piped())
         .spawn();
     let Ok(mut gnuplot) = run else {
-        println!("skipped: gnuplot is not installed");
+        eprintln!("skipped: gnuplot is not installed");
         return;
     };
     let mut input = gnuplot.stdin.take().expect("it is piped");
