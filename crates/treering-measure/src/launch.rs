@@ -264,7 +264,7 @@ fn digest(file: &mut File) -> io::Result<Output> {
     Ok(Output { bytes, digest: hash.finalize().into() })
 }
 
-/// The last line of a file that is not blank.
+/// The last line of a file that is neither blank nor a hint, which follows the error that it is for.
 fn last_line(file: &mut File) -> Option<String> {
     const ENOUGH: u64 = 4096;
     let length = file.metadata().ok()?.len();
@@ -272,7 +272,11 @@ fn last_line(file: &mut File) -> Option<String> {
     let mut end = Vec::new();
     file.take(ENOUGH).read_to_end(&mut end).ok()?;
     let end = String::from_utf8_lossy(&end);
-    end.lines().rev().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+    end.lines()
+        .rev()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with("hint: "))
+        .map(str::to_owned)
 }
 
 #[cfg(test)]
@@ -285,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_run_has_its_status_and_its_output() {
-        let sample = run(&shell("echo one; echo two >&2; exit 3")).unwrap();
+        let sample = run(&shell("echo one; printf 'two\nhint: three\n\n' >&2; exit 3")).unwrap();
         assert_eq!((sample.ended, sample.output.bytes), (Ended::Exited(3), 4));
         assert_eq!(sample.last_error.as_deref(), Some("two"));
         // printf 'one\n' | sha256sum
