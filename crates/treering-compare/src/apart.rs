@@ -6,13 +6,13 @@ use crate::difference::Difference;
 use crate::pairing::GroupIndex;
 
 /// How many times more than the largest difference between runs of base a function must change to be no chance.
-const BEYOND: u128 = 10;
+const BEYOND: u128 = 4;
 
 /// The differences between runs of the base, and the changes of the head that these may explain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Apart {
     /// The functions, with the change from base to head of each, the largest first. Each differs between runs of the
-    /// base, and changes by at most ten times what the most different function of these does.
+    /// base, and changes by at most four times what the most different function of these does.
     pub functions: Vec<(GroupIndex, i128)>,
     /// How many functions differ between runs of the base.
     pub differing: usize,
@@ -26,7 +26,7 @@ pub struct Apart {
 
 impl Apart {
     /// `again` are the differences of the base's run and others of it, `difference` is that of base and head. From two
-    /// runs chance may look small by chance: three others make that rare.
+    /// runs chance may look small by chance: five others make that rare.
     pub fn of(again: &[Difference], difference: &Difference) -> Self {
         let key = |difference: &Difference, group: GroupIndex| {
             let group = &difference.pairing.groups[group];

@@ -53,6 +53,10 @@ pub struct Compare {
     /// Only count instructions
     #[arg(long, conflicts_with = "time")]
     exact: bool,
+    /// Count as on a processor that has this level of x86-64: x86-64-v2, x86-64-v3, x86-64-v4, or native
+    #[arg(long, value_name = "LEVEL", conflicts_with = "time", hide_possible_values = true,
+          value_parser = ["native", "x86-64-v2", "x86-64-v3", "x86-64-v4"])]
+    cpu: Option<String>,
     /// Only measure time
     #[arg(long)]
     time: bool,
@@ -129,7 +133,7 @@ impl Compare {
         let (_trees, launches) = self.launches(interrupt)?;
         let exact = match self.time {
             true => None,
-            false => Some(exact::count(&launches, self.ignore_output, interrupt)?),
+            false => Some(exact::count(&launches, self.ignore_output, self.cpu.as_deref(), interrupt)?),
         };
         let timed = match self.exact {
             true => None,

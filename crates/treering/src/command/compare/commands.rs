@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn commands_are_parted_once() {
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
-        let sides = both(&words("a 1 -- b -- 2")).unwrap();
+        let sides = both(&words("a 1 -- b -- 2")).expect("there are two");
         assert_eq!((sides.base, sides.head), (words("a 1"), words("b -- 2")));
         assert!(both(&words("a 1")).is_err());
         assert!(both(&words("-- b")).is_err());

@@ -25,6 +25,8 @@ pub(super) struct Exact {
     pub(super) output_varies: bool,
     /// Whether the programs' paths have different lengths, at which programs and libraries look.
     pub(super) paths_differ: bool,
+    /// Surroundings of the programs that were not held, and random numbers that were.
+    pub(super) held: Vec<String>,
     /// Code of either side that could not be counted exactly.
     pub(super) not_counted: Vec<String>,
 }
@@ -33,12 +35,13 @@ pub(super) struct Exact {
 const PADDING: &str = "TREERING_PADDING";
 
 /// How often base is counted again if two runs of it differ.
-const RUNS_OF_CHANCE: usize = 3;
+const RUNS_OF_CHANCE: usize = 5;
 
 /// Counts both.
 pub(super) fn count(
     commands: &Sides<Launch>,
     ignore_output: bool,
+    cpu: Option<&str>,
     interrupt: &Interrupt,
 ) -> Result<Exact, Failure> {
     let progress = Progress::begin();
@@ -48,7 +51,7 @@ pub(super) fn count(
         progress.doing(doing);
         let file = folder.path().join("counts.trg");
         let _ = std::fs::remove_file(&file);
-        let launch = counting(launch, &file, longest)?;
+        let launch = counting(launch, &file, longest, cpu)?;
         let sample = succeed(&launch, name, "its exact run", interrupt)?;
         Ok((open_profile(&file)?.profile, sample.output))
     };
@@ -59,7 +62,8 @@ pub(super) fn count(
     let output_varies = written != written_again;
     let path = |launch: &Launch| launch.words.first().map_or(0, |word| word.as_bytes().len());
     let paths_differ = path(&commands.base) != path(&commands.head);
-    let not_counted = not_counted(&Sides { base: &base, head: &head });
+    let profiles = Sides { base: &base, head: &head };
+    let (not_counted, held) = (not_counted(&profiles), held(&profiles));
     if !ignore_output && !output_varies && written != written_by_head {
         return Err(differ("", written, written_by_head));
     }
@@ -75,18 +79,18 @@ pub(super) fn count(
     let mut difference = compared(&head)?;
     let apart = Apart::of(&others, &difference);
     difference.cause = difference.cause.filter(|cause| !apart.holds(cause.function));
-    Ok(Exact { difference, apart, runs: others.len() + 1, output_varies, paths_differ, not_counted })
+    Ok(Exact { difference, apart, runs: others.len() + 1, output_varies, paths_differ, held, not_counted })
 }
 
-/// The command that counts another. Where its words are shorter than `longest`, a variable is longer, so that both
-/// commands begin with their stacks at the same address.
-fn counting(launch: &Launch, file: &Path, longest: usize) -> Result<Launch, Failure> {
+/// The command that counts another, with everything held that moves counts, and all of the environment, as it is the same
+/// for both. Where its words are shorter than `longest`, a variable is longer, so that both commands begin with their
+/// stacks at the same address.
+fn counting(launch: &Launch, file: &Path, longest: usize, cpu: Option<&str>) -> Result<Launch, Failure> {
     let own = std::env::current_exe().context("cannot find the program treering")?;
     let mut words: Vec<OsString> = vec![own.into_os_string()];
-    words.extend(
-        ["count", "--tree", "--fixed-addresses", "--quiet", "--no-sources", "-o"].map(OsString::from),
-    );
-    words.extend([file.as_os_str().to_owned(), "--".into()]);
+    words.extend(["count", "--tree", "--fixed=*", "--quiet", "--no-sources"].map(OsString::from));
+    words.extend(cpu.into_iter().flat_map(|level| ["--cpu", level]).map(OsString::from));
+    words.extend(["-o".into(), file.as_os_str().to_owned(), "--".into()]);
     words.extend(launch.words.iter().cloned());
     let mut environment = launch.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
     environment.retain(|(name, _)| name != PADDING);
@@ -111,4 +115,14 @@ fn not_counted(profiles: &Sides<&Profile>) -> Vec<String> {
     }
     found.dedup();
     found
+}
+
+/// The notes of `count` on surroundings, each once.
+fn held(profiles: &Sides<&Profile>) -> Vec<String> {
+    let notes = [profiles.base, profiles.head].into_iter().flat_map(|profile| &profile.metadata.notes);
+    let notes = notes.map(|note| note.0.as_str());
+    let told =
+        notes.filter(|note| note.starts_with("not held: ") || note.contains("random numbers were held"));
+    let once: std::collections::BTreeSet<&str> = told.collect();
+    once.into_iter().map(str::to_owned).collect()
 }

@@ -41,6 +41,7 @@ fn exact(exact: &Exact) -> Value {
             "moved": exact.apart.moved.min(u128::from(u64::MAX)) as u64,
             "output_varies": exact.output_varies,
         },
+        "held": exact.held,
         "paths_differ": exact.paths_differ,
         "not_counted": exact.not_counted,
         "set_apart": apart.collect::<Vec<_>>(),

@@ -69,6 +69,7 @@ pub(super) fn exact_facts(exact: &Exact) -> Vec<(&'static str, String)> {
             "the programs' names are not equally long; the C library looks at them, for some instructions";
         facts.push(("names", text.to_owned()));
     }
+    facts.extend(exact.held.iter().map(|note| ("held", note.clone())));
     facts.extend(exact.not_counted.iter().map(|note| ("missing", note.clone())));
     if exact.output_varies {
         facts.push(("output", "differs between two runs of base, so it was not compared".to_owned()));
