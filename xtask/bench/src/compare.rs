@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn options_are_read() {
-        let options = parse(&["--quick", "--comparisons", "7", "--sources", "x"]).unwrap();
+        let options = parse(&["--quick", "--comparisons", "7", "--sources", "x"]).expect("they are right");
         assert_eq!((options.quick, options.comparisons, options.sources), (true, 7, Some("x".into())));
         assert!(parse(&["--fast"]).is_err());
     }

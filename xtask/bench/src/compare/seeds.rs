@@ -125,23 +125,25 @@ impl Found {
 }
 
 impl Program {
-    /// Compiles the sources, with a change or without, into a folder of its own; returns the program.
+    /// Compiles the sources, and with a change the changed one, into a folder of its own; returns the program.
     fn build(&self, place: &Place, sources: &Path, seed: Option<&Seed>) -> Result<PathBuf, String> {
-        let side = if seed.is_some() { "head" } else { "base" };
-        let folder = place.folder.join(self.name).join(side);
+        let base = place.folder.join(self.name).join("base");
+        let folder = if seed.is_some() { place.folder.join(self.name).join("head") } else { base.clone() };
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         std::fs::write(place.folder.join(self.input.0), self.input.1).map_err(|error| error.to_string())?;
-        let mut command = Command::new("cc");
-        command.args(["-O2", "-g", "-w", "-DSQLITE_THREADSAFE=0", "-DLUA_USE_POSIX", "-I"]).arg(sources);
+        let mut objects = Vec::new();
         for file in self.files(sources)? {
-            match seed.filter(|seed| file.ends_with(seed.file)) {
-                Some(seed) => command.arg(changed(&file, seed, &folder)?),
-                None => command.arg(file),
-            };
+            let object = base.join(file.file_stem().unwrap_or_default()).with_extension("o");
+            objects.push(match seed {
+                None => compile(&file, sources, object)?,
+                Some(seed) if file.ends_with(seed.file) => {
+                    compile(&changed(&file, seed, &folder)?, sources, folder.join("changed.o"))?
+                }
+                Some(_) => object,
+            });
         }
         let program = folder.join("program");
-        command.arg("-o").arg(&program).args(["-lm", "-ldl"]);
-        succeed(&mut command)?;
+        succeed(Command::new("cc").arg("-o").arg(&program).args(objects).args(["-lm", "-ldl"]))?;
         Ok(program)
     }
 
@@ -166,6 +168,16 @@ impl Program {
         let (base, head): (Vec<&str>, Vec<&str>) = (of(&*base), of(&*head));
         place.compare(&["--exact"], &base, &head)
     }
+}
+
+/// Compiles a file; returns the object.
+fn compile(file: &Path, sources: &Path, object: PathBuf) -> Result<PathBuf, String> {
+    let mut command = Command::new("cc");
+    command.args(["-O2", "-g", "-w", "-DSQLITE_THREADSAFE=0", "-DLUA_USE_POSIX"]);
+    // Lua's own is made of addresses, which any change moves, and changes all hashes.
+    command.arg("-Dluai_makeseed()=24301").arg("-I").arg(sources);
+    succeed(command.arg("-c").arg(file).arg("-o").arg(&object))?;
+    Ok(object)
 }
 
 /// The file that a C program of ours has as its input.
