@@ -35,7 +35,7 @@ impl HeldRandom {
     /// how many numbers were drawn.
     pub(crate) fn next_program(&mut self) -> Self {
         self.programs += 1;
-        let seed = mix(self.seed.wrapping_add(self.programs.wrapping_mul(STEP)) ^ STEP);
+        let seed = mix(self.seed.wrapping_add(self.programs.wrapping_mul(STEP)).wrapping_add(1));
         Self { seed, state: seed, programs: 0 }
     }
 }
