@@ -73,7 +73,7 @@ impl Treering {
     fn count(&self, name: &str, profile: &Path) -> Result<(), String> {
         let this = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
         let mut command = Command::new(&self.program);
-        command.args(["count", "--quiet", "--marked", "--fixed-addresses", "--force", "-o"]).arg(profile);
+        command.args(["count", "--quiet", "--marked", "--fixed", "--force", "-o"]).arg(profile);
         command.arg("--").arg(this).args(["--run-once", name]);
         self.run(&mut command, &[0]).map(drop)
     }

@@ -87,7 +87,7 @@ impl Job {
     pub fn launch_count(&self, output: &Path, stop: &Arc<AtomicBool>) -> std::io::Result<Launch> {
         /// Counting takes that many times as long as the program at most.
         const SLOWER: u32 = 20;
-        let options = ["count", "--tree", "--fixed-addresses", "--quiet", "--output"].map(OsString::from);
+        let options = ["count", "--tree", "--fixed", "--quiet", "--output"].map(OsString::from);
         let mut words = vec![std::env::current_exe()?.into_os_string()];
         words.extend(options);
         words.extend([output.as_os_str().to_owned(), "--".into()]);
