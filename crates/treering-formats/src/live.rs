@@ -31,7 +31,7 @@ fn view(bytes: &[u8]) -> Result<View<'_>, ReadError> {
     let problem = |damage| match damage {
         Damage::NotLive => Problem::OtherFormat("the file of an instrumented program"),
         Damage::CutShort { length } => {
-            let (needed, left) = (HEADER_BYTES as u64, length as u64);
+            let (needed, left) = (HEADER_BYTES, length as u64);
             Problem::PartCutShort { part: "the header", needed, left }
         }
         Damage::OtherVersion { version } => Problem::unsupported(format!(

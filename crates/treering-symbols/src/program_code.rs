@@ -129,7 +129,8 @@ fn stubs(plt: &Plt, from: u64, length: u64) -> Vec<(u64, String)> {
 fn addresses(object: &Object<'_>) -> Range<u64> {
     let loaded = object.sections().filter(|section| section.address() != 0);
     let ends = loaded.map(|section| (section.address(), section.address().saturating_add(section.size())));
-    ends.fold(u64::MAX..0, |all, (start, end)| all.start.min(start)..all.end.max(end))
+    ends.reduce(|all, (start, end)| (all.0.min(start), all.1.max(end)))
+        .map_or(0..0, |(start, end)| start..end)
 }
 
 /// The lines of `.comment`, each once.

@@ -28,12 +28,12 @@ use crate::failure::{Context as _, Outcome};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  treering bench run -p n=250..8000*2 -- ./solve {n}      in shuffled rounds; every run is kept
+  treering bench run -p size=250..8000*2 -- ./solve {size}     in shuffled rounds; every run is kept
   treering bench list                                     the runs that are kept
-  treering bench table solve -x n -y time,memory          one table of them
+  treering bench table solve -x size -y time,memory       one table of them
   treering bench compare 7c1e02 3fa940                    two runs, or two versions
   treering bench scale -p size=250..8000*2 -- ./solve {size}   how each function grows
-  treering bench plot solve -x n -y time -o solve.svg     a picture
+  treering bench plot solve -x size -y time -o solve.svg  a picture
 
 Runs are kept in $XDG_DATA_HOME/treering/bench, or in the folder that --archive names. See docs/bench.md.")]
 pub struct Bench {

@@ -25,13 +25,13 @@ use crate::terminal;
 /// Run a program over parameters, in shuffled rounds, and keep what was measured
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Values are words and ranges: 1000,2000 or 250..8000*2 (doubling) or 1..10 or 10..100+10; several parameters
-cross. Programs with CBS's macros, or linked with Treering's runtime, are kept with their own parameters,
-results and profile.
+Values are words and ranges: 1000,2000 or 250..8000*2 (doubling) or 1..10 or 10..100+10.
+Several parameters cross. Programs with CBS's macros, or linked with Treering's runtime,
+are kept with their own parameters, results and profile.
 
 Examples:
-  treering bench run -p n=250..8000*2 -- ./solve {n}
-  treering bench run -p n=1000,2000 -p algo=list,map --exact -- ./solve {n} {algo}
+  treering bench run -p size=250..8000*2 -- ./solve {size}
+  treering bench run -p size=1000,2000 -p algo=list,map --exact -- ./solve {size} {algo}
   treering bench run --suite bench.toml          what `make bench` was
   treering bench run --suite bench.toml lua      one program of it
 

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use treering_compare::{Apart, Difference, Options, Sides, compare};
+use treering_compare::{Apart, Difference, Options, Sides, compare_with_code};
 use treering_measure::{Launch, Output};
 use treering_profile::Profile;
 
+use crate::command::diff::code;
 use crate::failure::{Context as _, Failure};
 use crate::open::open_profile;
 
@@ -69,7 +70,10 @@ pub(super) fn count(
     }
     progress.doing("comparing");
     let options = Options { metric: Some("instructions".to_owned()) };
-    let compared = |head: &Profile| compare(&base, head, &options).map_err(Failure::new);
+    let compared = |head: &Profile| {
+        let code = code::read(Sides { base: &base, head });
+        compare_with_code(&base, head, &options, &code).map_err(Failure::new)
+    };
     let mut others = vec![compared(&again)?];
     if others[0].functions.iter().any(|row| row.self_cost.change() != 0) {
         for _ in 2..=RUNS_OF_CHANCE {
