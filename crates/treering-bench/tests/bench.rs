@@ -1,4 +1,9 @@
 //! The harness as users run it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and says what it skips"
+)]
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Output};
@@ -62,7 +67,7 @@ fn every_round_of_every_benchmark_is_a_sample() {
 #[test]
 fn instructions_of_a_call_are_exact_and_baselines_name_the_change() {
     if !beside_tests("treering").exists() {
-        println!("skipped: the program treering is not built");
+        eprintln!("skipped: the program treering is not built");
         return;
     }
     let counts = || -> Vec<u64> {

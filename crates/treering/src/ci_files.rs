@@ -32,7 +32,8 @@ pub struct CiFiles {
 impl CiFiles {
     /// Writes those that are asked for. Files that exist are replaced, as CI runs again and again.
     pub fn write(&self, measured: &[Measured], markdown: impl FnOnce() -> String) -> Result<(), Failure> {
-        let files: [(&Option<PathBuf>, fn(&[Measured]) -> String); 3] = [
+        type Written = fn(&[Measured]) -> String;
+        let files: [(&Option<PathBuf>, Written); 3] = [
             (&self.junit, junit_xml),
             (&self.benchmark_action, benchmark_action_json),
             (&self.bencher, bencher_json),

@@ -121,13 +121,15 @@ static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 impl Beside {
     fn create(path: &Path) -> std::io::Result<Self> {
+        // A signal between the two steps waits for the second.
+        let mut unfinished = unfinished();
         let file = tempfile::Builder::new()
             .prefix(".treering-")
             .suffix(".part")
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(MODE))
             .tempfile_in(folder_of(path))?;
         let path = file.path().to_owned();
-        unfinished().insert(path.clone());
+        unfinished.insert(path.clone());
         Ok(Self { file: Some(file), path })
     }
 
@@ -158,7 +160,9 @@ pub fn clean_up_at_signals() {
         let Ok(mut signals) = Signals::new(heeded) else { return };
         std::thread::spawn(move || {
             for signal in signals.forever() {
-                for path in unfinished().iter() {
+                // No file is created from here on.
+                let unfinished = unfinished();
+                for path in unfinished.iter() {
                     let _ = std::fs::remove_file(path);
                 }
                 let _ = emulate_default_handler(signal);

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::session::{Outcome, Session, program, treering, words};
+use crate::skip;
 
 /// Whether this machine has a level, as the C compiler's library sees it.
 fn has(level: &str) -> bool {
@@ -60,7 +61,7 @@ fn the_dynamic_linker_and_the_compilers_library_see_the_chosen_level() {
     let path = compile(&session, "sees", source, &["-O1"]);
     for (at, level) in LEVELS.into_iter().enumerate() {
         if !has(level) {
-            println!("skipped: this machine is not {level}");
+            skip(&format!("this machine is not {level}"));
             continue;
         }
         let outcome = count(&session, &["--cpu", level, "-o", "sees.trg"], &program(&path, &[]));
@@ -75,7 +76,7 @@ fn the_dynamic_linker_and_the_compilers_library_see_the_chosen_level() {
         let outcome = count(&session, &["--cpu", level, "-o", "linker.trg"], &linker);
         for (other, name) in LEVELS.into_iter().enumerate() {
             let Some(line) = outcome.stdout.lines().find(|line| line.trim_start().starts_with(name)) else {
-                println!("skipped: this dynamic linker lists no levels");
+                skip("this dynamic linker lists no levels");
                 break;
             };
             assert_eq!(line.contains("supported"), other <= at, "{level}: {outcome:#?}");
@@ -101,7 +102,7 @@ fn instructions_beyond_the_level_are_named_with_their_number() {
         }"#;
     let session = Session::new();
     if !std::arch::is_x86_feature_detected!("aes") || !has("x86-64-v2") {
-        println!("skipped: this machine has no AES");
+        skip("this machine has no AES");
         return;
     }
     let path = compile(&session, "unasked", source, &["-O1"]);
@@ -185,7 +186,7 @@ fn a_level_changes_the_code_that_the_c_library_chooses() {
 fn a_level_that_this_machine_has_not_is_refused() {
     let session = Session::new();
     if has("x86-64-v4") {
-        println!("skipped: this machine has every level");
+        skip("this machine has every level");
     } else {
         let outcome = count(&session, &["--cpu", "x86-64-v4"], &words(&["true"]));
         assert_ne!(outcome.shell_status(), 0, "{outcome:#?}");
@@ -317,7 +318,7 @@ fn interpreters_and_compilers_count_the_same_twice() {
         };
         let found = Command::new("sh").args(["-c", &itself]).output().expect("sh runs");
         if !found.status.success() {
-            println!("skipped: {name} is not installed");
+            skip(&format!("{name} is not installed"));
             continue;
         }
         let path = String::from_utf8(found.stdout).expect("a plain path");
@@ -454,7 +455,7 @@ fn the_real_processor_is_never_asked() {
     let path = compile(&session, "asks", source, &["-O1", "-ldl"]);
     let native = Command::new(&path).arg("0").output().expect("it runs");
     if native.status.code().is_some() {
-        println!("skipped: this kernel or processor lets no program forbid itself cpuid");
+        skip("this kernel or processor lets no program forbid itself cpuid");
         return;
     }
     for (at, level) in LEVELS.into_iter().enumerate().filter(|(_, level)| has(level)) {

@@ -234,8 +234,9 @@ fn lines_of_a_function_are_compared() {
     assert!(text.starts_with("hash") && text.contains("  self cost"), "{text}");
     let largest = session.output(&["diff", "before.trg", "after.trg", "--lines"]);
     assert!(largest.starts_with("intern"), "{largest}");
-    let outcome = session.run(&["diff", "before.trg", "after.trg", "--lines", "_start"]);
-    assert!(outcome.error().contains("neither profile knows the lines of _start"), "{outcome:#?}");
+    std::fs::write(session.path("a.folded"), "main;work 100\n").expect("it can be written");
+    let outcome = session.run(&["diff", "a.folded", "a.folded", "--lines", "work"]);
+    assert!(outcome.error().contains("neither profile knows the lines of work"), "{outcome:#?}");
 }
 
 /// The code of a program: a function that may be changed, one that may be renamed, constants, and many that stay.

@@ -51,9 +51,10 @@ pub fn percent(change: f64) -> String {
     }
     let digits = if percent.abs() >= 100.0 { 0 } else { 1 };
     let text = format!("{:.*}", digits, percent.abs());
+    let is_shown = !text.trim_matches(['0', '.']).is_empty();
     let sign = match percent {
-        percent if percent < 0.0 && text.trim_matches(['0', '.']) != "" => "−",
-        percent if percent > 0.0 && text.trim_matches(['0', '.']) != "" => "+",
+        percent if percent < 0.0 && is_shown => "−",
+        percent if percent > 0.0 && is_shown => "+",
         _ => "",
     };
     format!("{sign}{text} %")

@@ -216,6 +216,7 @@ fn pieces(word: &OsStr) -> Vec<Piece> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 

@@ -88,7 +88,10 @@ fn number(text: &str) -> Result<f64, String> {
     if size.is_finite() { Ok(size) } else { Err(format!("{text:?} is not a size")) }
 }
 
-/// What was run or read.
+/// The values of the size, each with its text.
+type Sizes = Vec<(f64, String)>;
+
+/// The profiles that were counted or read.
 struct Runs {
     parameter: String,
     profiles: Vec<(f64, Profile)>,
@@ -163,7 +166,7 @@ impl Scale {
     }
 
     /// The name of the size, its values with their texts, and the command.
-    fn sizes(&self) -> Result<(String, Vec<(f64, String)>, Template), Failure> {
+    fn sizes(&self) -> Result<(String, Sizes, Template), Failure> {
         let several: Vec<&Parameter> = self.parameters.iter().filter(|of| of.values.len() > 1).collect();
         let size = match several[..] {
             [size] => size,
@@ -226,10 +229,6 @@ impl Scale {
             Ended::Killed(signal) => format!("was ended by {}", signal_name(signal)),
         };
         let last = sample.last_error.unwrap_or_default();
-        // A failure to count ends with a hint.
-        if let Some(hint) = last.strip_prefix("hint: ") {
-            return Err(NotCounted::Refused(hint.to_owned()));
-        }
         let last = if last.is_empty() { String::new() } else { format!("; its last line: {last}") };
         Err(NotCounted::Other(format!("{how}{last}")))
     }
@@ -311,8 +310,6 @@ fn panel(
 enum NotCounted {
     /// A signal ended it all.
     Stopped,
-    /// It cannot be counted; a hint that helps.
-    Refused(String),
     /// In words that follow the size.
     Other(String),
 }
@@ -323,9 +320,6 @@ impl NotCounted {
         const INTERRUPTED: u8 = 130;
         match self {
             Self::Stopped => Failure::new("interrupted").status(INTERRUPTED),
-            Self::Refused(hint) => {
-                Failure::new(format_args!("{parameter} = {size}: the program cannot be counted")).hint(hint)
-            }
             Self::Other(why) => Failure::new(format_args!("{parameter} = {size}: {why}")),
         }
     }
