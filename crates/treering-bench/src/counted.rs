@@ -78,7 +78,7 @@ impl Treering {
         self.run(&mut command, &[0]).map(drop)
     }
 
-    /// What a profile adds up to.
+    /// The run's cost of a profile.
     fn instructions(&self, profile: &Path) -> Result<u64, String> {
         let report = self.run(Command::new(&self.program).args(["report", "--json"]).arg(profile), &[0])?;
         json_of(&report)?["run"]["run_cost"]

@@ -384,7 +384,7 @@ mod tests {
         let base = binary(0x1000, &[("main", 1, 1), ("work", 2, 2), ("leaf", 3, 2)], b"abc", "GCC 12");
         let moved = binary(0x5040, &[("main", 1, 1), ("work", 2, 2), ("leaf", 3, 2)], b"abc", "GCC 12");
         assert_eq!(changed(&base, &moved).0, [""; 0]);
-        let other = binary(0x1000, &[("main", 1, 1), ("work", 9, 2), ("leaf", 3, 2)], b"abd", "clang 14");
+        let other = binary(0x1000, &[("main", 1, 1), ("work", 9, 2), ("leaf", 3, 2)], b"abx", "clang 14");
         assert_eq!(changed(&base, &other).0, ["work"]);
         let calls = binary(0x1000, &[("main", 1, 2), ("work", 2, 2), ("leaf", 3, 2)], b"abc", "GCC 12");
         assert_eq!(changed(&base, &calls).0, ["main"]);

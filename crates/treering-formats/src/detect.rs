@@ -225,7 +225,7 @@ mod tests {
     fn files_that_are_not_read_are_named() {
         for (bytes, expected) in [
             (&b"PERFILE2\0\0"[..], "byte 0xa: the file ends within its header"),
-            (b"gmon\x01\0\0\0", "the header at byte 0x0 is cut short: it needs 20 bytes, 8 are left"),
+            (b"gmon\x01\0\0\0", "byte 0x0: the header is cut short: it needs 20 bytes, 8 are left"),
             (b"\x7fELF\x02", "not a profile that can be read: it is a program or library"),
             (b"<!DOCTYPE html>", "not a profile that can be read: it is HTML or XML"),
             (

@@ -67,7 +67,7 @@ impl Ended {
     }
 }
 
-/// What a program wrote to its standard output.
+/// The standard output of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
     /// How much.
@@ -76,7 +76,7 @@ pub struct Output {
     pub digest: [u8; 32],
 }
 
-/// What was measured of one run.
+/// The measurements of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     /// From the start of the program to its end.
@@ -89,7 +89,7 @@ pub struct Sample {
     pub peak_bytes: u64,
     /// How it ended.
     pub ended: Ended,
-    /// What it wrote.
+    /// Its standard output.
     pub output: Output,
     /// The last line that it wrote to its standard error.
     pub last_error: Option<String>,

@@ -83,7 +83,7 @@ impl Launcher {
     }
 }
 
-/// What the kernel reports of a program that has ended.
+/// The kernel's report of a program that has ended.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Report {
     /// Why the program did not run; 0 if it did.

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_slows_down_both_is_no_change() {
+    fn a_slow_round_of_both_is_no_change() {
         let factors = [1.0, 1.4, 0.9, 2.0, 1.1, 1.3, 0.8, 1.7, 1.2, 1.0, 1.5, 1.6];
         let slowed: Vec<f64> = BASE.iter().zip(factors).map(|(time, factor)| time * factor).collect();
         let head: Vec<f64> = slowed.iter().map(|time| time * 1.05).collect();

@@ -94,7 +94,7 @@ impl Rows {
         self.longest = self.longest.max(length);
     }
 
-    /// What to know of rows that are much longer than a turn of that many samples.
+    /// The note on rows that are much longer than a turn of that many samples.
     pub(crate) fn note(&self, turn: u32) -> Option<String> {
         let are_long = self.samples >= ENOUGH && self.lengths > TOO_LONG * u64::from(turn) * self.samples;
         are_long.then(|| {

@@ -363,7 +363,7 @@ impl Session {
         let _ = event.set_period(self.jitter.draw_late(mean, mean_ns));
     }
 
-    /// What to know of intervals that were drawn late.
+    /// The note on intervals that were drawn late.
     pub(crate) fn note_of_rows(&self) -> Option<String> {
         self.rows.note(self.wake_after)
     }

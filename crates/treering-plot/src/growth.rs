@@ -8,9 +8,9 @@ use crate::parameter::{frame, horizontal};
 /// How functions grow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrowthPlot {
-    /// What was found.
+    /// The finding.
     pub title: String,
-    /// What was run and measured.
+    /// The program, and the measurement.
     pub subtitle: String,
     /// The cost of the whole run by size, behind each function.
     pub run: Vec<(f64, f64)>,
@@ -104,7 +104,7 @@ fn axes(plot: &GrowthPlot, pixels: (f64, f64), (top, bottom): (f64, f64)) -> (Ax
     let shown = plot.panels.iter().flat_map(|panel| panel.points.iter().chain(&panel.foretold));
     let costs = plot.run.iter().chain(shown).map(|(_, cost)| *cost);
     let largest = costs.clone().fold(1.0, f64::max);
-    // What is next to nothing does not decide the axis.
+    // Costs near 0 do not decide the axis.
     const DEEPEST: f64 = 1e-12;
     let y = Axis::logarithmic(costs.filter(|cost| *cost >= largest * DEEPEST), (bottom, top));
     (Axis::logarithmic(sizes, (pixels.0 + 2.0, pixels.1)), y)

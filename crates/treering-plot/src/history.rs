@@ -8,9 +8,9 @@ use crate::parameter::{frame, horizontal};
 /// A metric over the commits of a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HistoryPlot {
-    /// What was found.
+    /// The finding.
     pub title: String,
-    /// What was run and measured.
+    /// The program, and the measurement.
     pub subtitle: String,
     /// The unit of the metric.
     pub unit: Unit,
@@ -49,7 +49,7 @@ pub struct Step {
     pub at: usize,
     /// The change as a part of the level before.
     pub change: f64,
-    /// What is known of it, a line each.
+    /// The notes on it, a line each.
     pub lines: Vec<String>,
 }
 

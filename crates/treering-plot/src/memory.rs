@@ -9,9 +9,9 @@ use crate::place::apart;
 /// The memory of runs over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryPlot {
-    /// What was found.
+    /// The finding.
     pub title: String,
-    /// What was run and measured.
+    /// The program, and the measurement.
     pub subtitle: String,
     /// The runs.
     pub series: Vec<MemorySeries>,

@@ -9,13 +9,13 @@ use crate::place::apart;
 /// A parameter against times, memory and results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParameterPlot {
-    /// What was found.
+    /// The finding.
     pub title: String,
-    /// What was measured, in how many rounds, and what bars are.
+    /// The measurement, the number of rounds, and the meaning of the bars.
     pub subtitle: String,
     /// The name of the parameter.
     pub parameter: String,
-    /// What was measured, one beside the other.
+    /// The metrics, one beside the other.
     pub panels: Vec<Panel>,
 }
 

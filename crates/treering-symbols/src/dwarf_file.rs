@@ -177,7 +177,7 @@ impl<'a> Sections<'a> {
         };
         let read = Self { sections, kept, endian, units: OnceLock::new() };
         if let (Some((cache, origin)), None) = (place, kept) {
-            // What cannot be kept is made again next time.
+            // An index that cannot be kept is made again next time.
             let _ = read.keep(cache, &origin, are_compressed);
         }
         Ok(read)
@@ -197,7 +197,7 @@ impl<'a> Sections<'a> {
         KeptSections::keep(cache, origin, &sections, units)
     }
 
-    /// Which code the units describe; nothing where it is as good to read all of them.
+    /// The code that the units describe; nothing where it is as good to read all of them.
     fn units(&self) -> Option<&UnitIndex> {
         if self.info().len() < WORTH_REDUCING || self.endian != RunTimeEndian::Little {
             return None;

@@ -154,7 +154,7 @@ impl Reduced<'_> {
         Some(tables)
     }
 
-    /// What was read, with an empty unit in the place of others.
+    /// The units that were read, with an empty one in the place of others.
     fn fill_gaps(mut self) -> Option<Vec<u8>> {
         let mut left_out = 0;
         for gap in self.gaps() {

@@ -130,7 +130,7 @@ fn ranges_by_table(dwarf: &Dwarf<Slice<'_>>) -> Option<Vec<(u64, Code)>> {
                     code.iter_mut().for_each(|code| code.push((entry.address(), entry.length())))
                 }
                 Ok(None) => break,
-                // What cannot be read may be anywhere.
+                // A unit that cannot be read may be anywhere.
                 Err(_) => {
                     code = None;
                     break;

@@ -25,7 +25,7 @@ pub(crate) struct Surroundings {
     /// The features that translated instructions need beyond the level, by the addresses of the block and the
     /// instruction.
     beyond: BTreeMap<(u64, u64), String>,
-    /// What the program learned of its real surroundings.
+    /// The real surroundings that the program saw.
     not_held: BTreeSet<String>,
 }
 

@@ -175,7 +175,7 @@ async function divided() {
   check(parse["more calls"] === "+40.000" && parse["cost/call"] === "0" && parse["Δ self ms"] === "▲ 40.000", `parse: ${JSON.stringify(parse)}`);
   check(hash["more calls"] === "0" && hash["cost/call"] === "+20.000", `hash: ${JSON.stringify(hash)}`);
   check((await page.evaluate(() => document.querySelector(".functions [aria-selected=true] .name").title)) === "main", "the caller is the current function");
-  // What is not of the whole run, or not as measured, is not divided.
+  // Costs of a part of the run, or not as measured, are not divided.
   await show({ normalised: true });
   check(!("more calls" in (await cells("parse"))) && !(await page.$(".verdict")), "normalised costs are not divided");
   await open(head, "--diff", base, "--focus", "parse");

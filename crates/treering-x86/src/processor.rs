@@ -91,7 +91,7 @@ impl Level {
         }
     }
 
-    /// What `cpuid` answers, as EAX, EBX, ECX, EDX.
+    /// The answer of `cpuid`, as EAX, EBX, ECX, EDX.
     pub fn cpuid(self, leaf: u32, subleaf: u32) -> [u32; 4] {
         match (leaf, subleaf) {
             // "GenuineIntel": one vendor's code in the C library, on every processor.
@@ -117,7 +117,7 @@ impl Level {
         }
     }
 
-    /// What `xgetbv` answers for register 0: the parts of the state that the system keeps.
+    /// The answer of `xgetbv` for register 0: the parts of the state that the system keeps.
     pub fn kept_state(self) -> u32 {
         match self {
             Self::V2 => 0x3,
@@ -126,7 +126,7 @@ impl Level {
         }
     }
 
-    /// What the kernel tells as `AT_HWCAP`.
+    /// The value that the kernel tells as `AT_HWCAP`.
     pub fn hardware_capabilities(self) -> u64 {
         OLD_FEATURES.into()
     }
@@ -170,7 +170,7 @@ impl std::fmt::Display for Level {
     }
 }
 
-/// What every processor executes, be it as a hint that does nothing (`endbr64`, `rdssp`, `prefetchw`), and what a
+/// The instructions that every processor executes, be it as a hint that does nothing (`endbr64`, `rdssp`, `prefetchw`), and what a
 /// translator answers (`cpuid`, `rdtsc`).
 const OF_ALL: &[F] = &[
     F::INTEL8086,

@@ -33,7 +33,7 @@ impl Form {
         size.powf(f64::from(self.half_powers) / 2.0) * size.log2().powi(i32::from(self.logs))
     }
 
-    /// What is left of it per unit of another: n² per n is n.
+    /// Its quotient by another: n² per n is n.
     #[must_use]
     pub fn per(self, other: Self) -> Self {
         Self { half_powers: self.half_powers - other.half_powers, logs: self.logs - other.logs }

@@ -77,7 +77,7 @@ impl Sizes {
 
     /// The model of costs by size. `errors` are their standard errors; where all are exact, they weigh the same.
     ///
-    /// What begins at larger sizes only is fitted from there on. If that leaves fewer than three sizes, the cost is taken
+    /// A cost that begins at larger sizes only is fitted from there on. If that leaves fewer than three sizes, the cost is taken
     /// to grow with n: any form would fit, and the fastest would foretell most.
     pub(crate) fn fit(&self, costs: &[f64], errors: Option<&[f64]>) -> Model {
         let first = costs.iter().position(|&cost| cost > 0.0).unwrap_or(costs.len());

@@ -136,7 +136,7 @@ fn a_linear_program_has_no_culprit() {
 
 /// A step at the largest size is no growth that could be foretold.
 #[test]
-fn what_the_largest_size_alone_shows_is_not_settled() {
+fn a_form_that_the_largest_size_alone_shows_is_not_settled() {
     let scaling =
         scaling(|n| vec![("main", 1000 * n, 1), ("main;late", if n >= 8000 { 700 * n } else { n }, 1)]);
     assert!(!row(&scaling, "late").self_cost.is_settled);

@@ -37,7 +37,7 @@ impl HeldClock {
     }
 }
 
-/// What a clock of the system showed at the beginning, in nanoseconds. Those of processor time began with 0. Nothing for a
+/// The time of a clock of the system at the beginning, in nanoseconds. Those of processor time began with 0. Nothing for a
 /// clock that is none.
 pub(crate) fn beginning(clock: i32) -> Option<u64> {
     Some(match clock {

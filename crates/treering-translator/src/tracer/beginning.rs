@@ -1,4 +1,4 @@
-//! What the kernel gives a program at its beginning, where that is held: the auxiliary vector, on the stack
+//! The data that the kernel gives a program at its beginning, where they are held: the auxiliary vector, on the stack
 //! (`getauxval(3)`).
 
 use std::io;

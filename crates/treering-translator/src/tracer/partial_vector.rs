@@ -78,7 +78,7 @@ fn pair(tid: i32, at: u64) -> Option<[u64; 2]> {
     Some([words[0], words[1]].map(u64::from_le_bytes))
 }
 
-/// What is left of the first piece that is not done.
+/// The rest of the first piece that is not done.
 fn next_piece(vector: &[(u64, u64)], mut done: u64) -> Option<(u64, u64)> {
     for &(start, length) in vector {
         if done < length {

@@ -103,14 +103,14 @@ pub struct Compare {
     files: CiFiles,
 }
 
-/// What becomes of undecided comparisons.
+/// The exit status of undecided comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Undecided {
     // Without documentation, which would make `--help` long.
     Ok,
 }
 
-/// What both commands cost.
+/// The costs of both commands.
 struct Comparison {
     commands: Sides<String>,
     exact: Option<Exact>,

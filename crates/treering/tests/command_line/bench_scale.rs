@@ -62,7 +62,7 @@ fn the_function_that_makes_a_quadratic_program_slow_is_named() {
     );
 }
 
-/// What the program does, in our words.
+/// The moves of the program, counted independently.
 fn moves_of(items: usize) -> u64 {
     let mut next = 12345_u32;
     let (mut list, mut moves) = (Vec::<u32>::new(), 0);

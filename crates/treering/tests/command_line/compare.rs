@@ -96,7 +96,7 @@ fn functions_that_differ_by_chance_are_set_apart() {
     assert!(outcome.stdout.starts_with("no difference beyond what runs of base differ by"), "{outcome:#?}");
     assert!(outcome.stdout.contains("set apart 6 runs of base differ in"), "{outcome:#?}");
     assert_eq!(outcome.status.code(), Some(0));
-    // What a change does is found all the same.
+    // The change is found all the same.
     let outcome = compare(&session, &["--exact", "--json"], &["./noise"], &["./noise", "40000000"]);
     let document = json(&outcome);
     assert_eq!(document["exact"]["outcome"], "more", "{document:#}");

@@ -14,7 +14,7 @@ struct Program {
     /// The folder of its sources, in the one that is given.
     name: &'static str,
     seeds: &'static str,
-    /// What it runs, and in which file that is.
+    /// The input that it runs, and the file that holds it.
     input: (&'static str, &'static str),
     arguments: &'static [&'static str],
     /// Source files that are not compiled.
@@ -101,7 +101,7 @@ pub(super) fn measure(place: &Place, sources: &Path) -> Result<Table, String> {
     Ok(table)
 }
 
-/// What a comparison says of a seed.
+/// The verdict of a comparison on a seed.
 struct Found {
     named: String,
     is_right: bool,

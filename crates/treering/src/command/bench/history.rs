@@ -34,7 +34,7 @@ pub struct History {
     /// The program
     #[arg(value_name = "NAME")]
     program: String,
-    /// What is shown: instructions, time, wall, memory or the name of a result [default: instructions, or else time]
+    /// The metric: instructions, time, wall, memory or the name of a result [default: instructions, or else time]
     #[arg(short, value_name = "METRIC")]
     y: Option<String>,
     /// Only runs with this value of a parameter

@@ -27,7 +27,7 @@ Examples:
 pub struct Plot {
     #[command(flatten)]
     chosen: Chosen,
-    /// What is drawn: time, wall, memory, instructions, or names of results
+    /// The metrics to draw: time, wall, memory, instructions, or names of results
     #[arg(short, value_name = "LIST", value_delimiter = ',', default_value = "time")]
     y: Vec<String>,
     /// The kind of file
@@ -171,7 +171,7 @@ fn short(change: f64) -> String {
     format!("{percent:+.digits$}").replace('-', "−")
 }
 
-/// What a panel shows, in a few words, and where.
+/// The finding of a panel, in a few words, and its place.
 fn finding(panel: &Panel, metric: &str, parameter: &str) -> (String, String) {
     let name = title(metric);
     let size = |x: f64| treering_plot::Unit::Count.text(x);

@@ -104,7 +104,7 @@ fn work_tree() -> Result<String, Failure> {
     if stash.is_empty() { commit("HEAD") } else { Ok(stash) }
 }
 
-/// What git says, without the end of the line.
+/// The output of git, without the end of the line.
 fn git(words: &[&str]) -> Result<String, Failure> {
     let mut command = Command::new("git");
     command.args(words).stdin(Stdio::null()).stderr(Stdio::piped());

@@ -18,7 +18,7 @@ pub(super) fn note(passed: usize, all: usize) -> String {
     )
 }
 
-/// What programs saw of their real surroundings.
+/// The real surroundings that programs saw.
 #[derive(Debug, Default)]
 pub(super) struct Escaped {
     /// The executed instructions beyond the level of the processor that they saw, by the feature that they need.

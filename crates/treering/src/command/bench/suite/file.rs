@@ -271,7 +271,7 @@ mod tests {
         let program = "[program.p]\nrun = \"./p\"\n";
         let of = |line: &str| error(&format!("{program}{line}"));
         assert_eq!(error(&format!("ruonds = 3\n{program}")), "ruonds is no key; did you mean rounds?");
-        assert_eq!(of("parms = 1"), "[program.p] parms is no key; did you mean params?");
+        assert_eq!(of("param = 1"), "[program.p] param is no key; did you mean params?");
         assert_eq!(
             of("zzz = 1"),
             "[program.p] zzz is no key; there are run, params, skip, setup, input, same, compare, cbs"
