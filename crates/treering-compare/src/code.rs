@@ -1,7 +1,7 @@
 //! Functions whose code differs between two builds of a program.
 //!
 //! Costs tell where a program got slower; the code tells what was changed. Functions are compared by their symbols and by
-//! the [form](treering_x86::form) of their code, which does not depend on where it lies.
+//! the form (`treering_x86::form`) of their code, which does not depend on where it lies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

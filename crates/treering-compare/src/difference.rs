@@ -334,7 +334,11 @@ fn functions(sides: &Sides<Prepared>, pairing: &Pairing, contexts: Option<&Conte
     let costs = sides.as_ref().map(|side| group_costs(side, all));
     let has_calls = sides.base.graph.has_calls() && sides.head.graph.has_calls();
     let totals = sides.base.graph.totals.is_known() && sides.head.graph.totals.is_known();
-    let per_call = contexts.filter(|_| has_calls).map(|contexts| per_call_by_context(contexts, all));
+    let self_costs =
+        costs.as_ref().map(|costs| costs.iter().map(|cost| cost.self_cost.cost).collect::<Vec<_>>());
+    let per_call = contexts.filter(|_| has_calls).map(|contexts| {
+        per_call_by_context(contexts, Sides { base: &self_costs.base, head: &self_costs.head })
+    });
     let bases = sides.as_ref().map(|side: &Prepared| &side.graph.basis);
     let mut changes: Vec<FunctionChange> = Vec::new();
     let mut chances = Vec::new();
@@ -349,7 +353,8 @@ fn functions(sides: &Sides<Prepared>, pairing: &Pairing, contexts: Option<&Conte
         let bounds = bounds(self_cost, bases);
         let by_function = || Called { cost: self_cost.map(|cost| cost.cost), calls }.per_call();
         let split = has_calls.then(|| {
-            split(self_cost.change(), per_call.as_ref().map_or_else(by_function, |per_call| per_call[group]))
+            let by_context = per_call.as_ref().and_then(|per_call| per_call[group]);
+            split(self_cost.change(), by_context.unwrap_or_else(by_function))
         });
         chances.push(bounds.map_or(0.0, |bounds| bounds.chance));
         changes.push(FunctionChange {

@@ -53,11 +53,16 @@ impl Called {
     }
 }
 
-/// By group, the part of the change of its self cost that dearer or cheaper calls make.
-pub(crate) fn per_call_by_context(contexts: &Contexts, groups: usize) -> Vec<f64> {
+/// By group, the part of the change of its self cost that dearer or cheaper calls make. Nothing for a function whose cost
+/// in the contexts is not its own: those of functions that are parts of their callers there are in it.
+pub(crate) fn per_call_by_context(contexts: &Contexts, self_costs: Sides<&[u64]>) -> Vec<Option<f64>> {
+    let groups = self_costs.base.len();
+    let mut in_contexts = Sides { base: vec![0_u64; groups], head: vec![0_u64; groups] };
     let mut per_call = vec![0.0; groups];
     let mut by_caller: HashMap<(GroupIndex, GroupIndex), Called> = HashMap::new();
     for node in &contexts.nodes {
+        in_contexts.base[node.group] += node.self_cost.base;
+        in_contexts.head[node.group] += node.self_cost.head;
         let called = Called { cost: node.self_cost, calls: node.calls };
         if called.is_of_both() {
             per_call[node.group] += called.per_call();
@@ -77,7 +82,10 @@ pub(crate) fn per_call_by_context(contexts: &Contexts, groups: usize) -> Vec<f64
     for (group, called) in by_function {
         per_call[group] += called.per_call();
     }
-    per_call
+    let is_its_own = |group: usize| {
+        in_contexts.base[group] == self_costs.base[group] && in_contexts.head[group] == self_costs.head[group]
+    };
+    per_call.into_iter().enumerate().map(|(group, part)| is_its_own(group).then_some(part)).collect()
 }
 
 /// Divides a change so that both parts are whole numbers.

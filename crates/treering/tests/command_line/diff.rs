@@ -377,3 +377,27 @@ fn code_is_compared_only_of_the_builds_that_ran() {
     let (text, _) = diff_of(&session, "base.trg", "none.trg");
     assert!(text.contains("not known of none: it has no build-id"), "{text}");
 }
+
+/// A function that only one binary has is a part of its caller in the tree, but not in the table of functions.
+#[test]
+fn callers_of_functions_of_one_binary_alone_have_their_own_changes() {
+    let session = Session::new();
+    let code = "__attribute__((noinline)) int NAME(int x) { volatile int s = 0;\n\
+                for (int i = 0; i < x; i++) s += i; return s; }\n\
+                int main(void) { return NAME(STEPS) == 1; }\n";
+    for (name, options) in
+        [("old", ["-DNAME=gone", "-DSTEPS=1000"]), ("new", ["-DNAME=added", "-DSTEPS=5000"])]
+    {
+        let (source, path) = (session.path(&format!("{name}.c")), session.path(name));
+        std::fs::write(&source, code).expect("it can be written");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O1", "-Wl,--build-id"]).args(options).arg(&source).arg("-o").arg(&path);
+        assert!(compiler.status().is_ok_and(|made| made.success()), "the compiler is installed");
+        count(&session, &["--tree", "--fixed"], &path, &format!("{name}.trg"));
+    }
+    let (text, difference) = diff_of(&session, "old.trg", "new.trg");
+    let main = row(&difference, "main");
+    assert_eq!((&main["calls"]["base"], &main["calls"]["head"]), (&1.into(), &1.into()), "{text}");
+    assert_eq!(main["more_calls"], 0, "{text}");
+    assert_eq!(main["cost_per_call"], main["self_change"], "{text}");
+}
