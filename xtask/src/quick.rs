@@ -22,11 +22,13 @@ what has changed since the commit before the last.
 ";
 
 /// Crates whose tests need no program but the compilers, and no right to trace or sample.
-const PURE: [&str; 11] = [
+const PURE: [&str; 13] = [
     "treering-analysis",
+    "treering-compare",
     "treering-events",
     "treering-formats",
     "treering-memory",
+    "treering-plot",
     "treering-proc",
     "treering-profile",
     "treering-recover",
