@@ -244,7 +244,8 @@ impl Archive {
     /// Keeps others from removing files, or from adding any. It ends with the value.
     pub(crate) fn lock(&self, how: FlockArg) -> Result<Option<Flock<File>>, Error> {
         let path = self.folder.join("lock");
-        // Another user's, in a shared archive, may be read only. Who is not of the group cannot hold writers up.
+        // In a shared archive the file may belong to another user and be read-only. Users outside the group cannot
+        // hold writers up.
         let file = File::open(&path)
             .or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).mode(0o660).open(&path));
         let file = file.map_err(Error::system("write", &path))?;

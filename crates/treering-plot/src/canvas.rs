@@ -25,7 +25,7 @@ pub(crate) struct Canvas<'a> {
 /// The beginning of every picture.
 const START: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- A plot made by Treering. -->\n";
 
-/// Whether a file that starts so is a plot of ours.
+/// Whether a file with this beginning is a plot that Treering drew.
 pub fn is_plot(start: &[u8]) -> bool {
     start.starts_with(START.as_bytes())
 }

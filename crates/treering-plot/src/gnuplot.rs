@@ -6,7 +6,7 @@ use crate::axis::Unit;
 use crate::parameter::{Panel, ParameterPlot};
 
 /// A script for gnuplot that holds the data: a block for each panel, a column for each series and for both bounds of its
-/// values. What was not measured is NaN.
+/// values. Values that were not measured are NaN.
 pub fn parameter_gnuplot(plot: &ParameterPlot) -> String {
     let mut text = format!("# {}\n# {}\n", one_line(&plot.title), one_line(&plot.subtitle));
     for (at, panel) in plot.panels.iter().enumerate() {

@@ -157,7 +157,8 @@ impl Points<'_> {
         }
     }
 
-    /// How badly each measurement is told by a fit to the others: the sum of the relative errors, each at most 2.
+    /// The error of leaving one out: each measurement is foretold by a fit to the others. The sum of the relative
+    /// errors, each at most 2.
     fn error_left_out(&self) -> f64 {
         let errors = (0..self.costs.len()).map(|at| {
             let (constant, coefficient) = self.fit(Some(at));

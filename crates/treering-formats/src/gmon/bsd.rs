@@ -7,7 +7,7 @@ use super::read::Reader;
 use super::{ArcCount, Gmon, Histogram, Layout};
 use crate::Problem;
 
-/// The version that 4.4BSD gave the header, by which it is told from others.
+/// The version in the header of 4.4BSD; headers of other systems have other numbers.
 const VERSION: u64 = 0x0005_1879;
 
 /// How many spare numbers end the header.

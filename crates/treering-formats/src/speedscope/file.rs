@@ -85,7 +85,7 @@ pub(crate) struct Ours {
     pub(crate) threads: Vec<(u32, String, u32, String)>,
 }
 
-/// The metric and the thread of ours that a profile is of.
+/// The metric and the thread that a profile of the file shows.
 #[derive(Clone, Copy, Deserialize, Serialize)]
 pub(crate) struct OurProfile {
     pub(crate) metric: usize,
