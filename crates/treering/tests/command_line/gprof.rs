@@ -10,16 +10,9 @@ use treering_testing::programs::UNDER_FILTER;
 use crate::session::{Outcome, Session, treering, words};
 use crate::skip;
 
-/// Builds the library that `treering gprof` expects beside the program.
+/// Puts the libraries for `treering gprof` and `-pg` beside the program.
 fn library() {
-    static BUILT: std::sync::Once = std::sync::Once::new();
-    BUILT.call_once(|| {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo)
-            .args(["build", "--quiet", "-p", "treering-pg", "-p", "treering-pg-static"])
-            .status();
-        assert!(built.expect("cargo runs").success(), "the library is built");
-    });
+    crate::libraries::beside("libtreering_pg.so");
 }
 
 /// The code of every program: functions that stay functions, and calls that no compiler leaves out.

@@ -41,6 +41,7 @@ mod import;
 mod instrumented;
 mod interrupted;
 mod kept_debug;
+mod libraries;
 mod man;
 mod merge;
 mod model;

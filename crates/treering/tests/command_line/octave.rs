@@ -30,17 +30,11 @@ pub(crate) fn octave(test: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Builds the library that `treering octave` expects beside the program; its path.
+/// The library that `treering octave` expects beside the program.
 ///
 /// Every test that runs `treering octave` calls this first: `cargo test` alone does not build it.
 pub(crate) fn library() -> PathBuf {
-    static BUILT: std::sync::Once = std::sync::Once::new();
-    BUILT.call_once(|| {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo).args(["build", "--quiet", "-p", "treering-octave"]).status();
-        assert!(built.expect("cargo runs").success(), "the library is built");
-    });
-    Path::new(TREERING).with_file_name("libtreering_octave.so")
+    crate::libraries::beside("libtreering_octave.so")
 }
 
 fn run(folder: &Path, program: &str, arguments: &[&str]) -> Output {

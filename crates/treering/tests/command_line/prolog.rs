@@ -14,15 +14,9 @@ pub(crate) fn project() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project is there")
 }
 
-/// Builds the library that SWI-Prolog loads; its path.
+/// The library that SWI-Prolog loads.
 pub(crate) fn library() -> PathBuf {
-    static BUILT: std::sync::Once = std::sync::Once::new();
-    BUILT.call_once(|| {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo).args(["build", "--quiet", "-p", "treering-prolog"]).status();
-        assert!(built.expect("cargo runs").success(), "the library is built");
-    });
-    Path::new(TREERING).with_file_name("libtreering_prolog.so")
+    crate::libraries::beside("libtreering_prolog.so")
 }
 
 /// A folder in which a test runs SWI-Prolog.

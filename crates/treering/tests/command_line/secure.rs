@@ -42,6 +42,7 @@ fn files(folder: &Path) -> Vec<String> {
 /// Programs with the runtime and with the code for `-pg` in them.
 fn programs(session: &Session) -> Option<[PathBuf; 2]> {
     let runtime = Program::Calls.compile(session)?;
+    crate::libraries::beside("libtreering_pg.a");
     let (source, counted) = (session.path("counted.c"), session.path("counted"));
     std::fs::write(&source, "int main(void) { return 0; }\n").expect("the folder can be written");
     let mut compile = Command::new("cc");
