@@ -1,12 +1,12 @@
 //! The reports of a benchmark, as CBS (the C++ benchmarking suite, 2009) has them: text, DOT, XML
 //! and gnuplot data.
 //!
-//! What is given is a [`Run`]: the tree of tasks with self costs. What is written is derived from
-//! it: the graph of tasks, totals, cycles, shares. Nothing here measures, and nothing is called
-//! while a task is timed, so it may allocate.
+//! The caller gives a [`Run`]: the tree of tasks with self costs. The reports are derived from it: the
+//! graph of tasks, totals, cycles, shares. Nothing here measures, and nothing is called while a task is
+//! timed, so it may allocate.
 //!
-//! Costs are CPU time where the CPU time of tasks was measured, else wall time; each report says
-//! which. What a run cost beyond its tasks is the self cost of the root task, [`PROGRAM`].
+//! Costs are CPU time where the CPU time of tasks was measured, else wall time; each report says which. The
+//! cost of a run beyond its tasks is the self cost of the root task, [`PROGRAM`].
 
 use std::borrow::Cow;
 
@@ -34,7 +34,7 @@ pub const PROGRAM: &str = "_program";
 /// A span of time, taken apart, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// What a clock on the wall shows.
+    /// Wall-clock time.
     pub wall_ns: u64,
     /// CPU time in the program's own code.
     pub user_ns: u64,
@@ -70,20 +70,20 @@ impl std::ops::AddAssign for Times {
 /// A node of the tree of tasks: one task, reached along one chain of callers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Node {
-    /// Which node it was called from: an index into [`Run::nodes`] below its own. Nothing, or an
-    /// index that is not below its own, means that no task was running.
+    /// The node of the caller: an index into [`Run::nodes`] below this node's own. `None`, or an index that
+    /// is not below, means that no task was running.
     pub parent: Option<u32>,
-    /// Which task it is: an index into [`Run::tasks`].
+    /// The node's task: an index into [`Run::tasks`].
     pub task: u32,
     /// How often it was started, the recursive calls included.
     pub calls: u64,
     /// How many of its calls came from itself directly and were folded into this node.
     pub recursive_calls: u64,
-    /// What it cost without the tasks it called.
+    /// The cost without that of the tasks it called.
     pub self_cost: Times,
 }
 
-/// What measuring one activation costs, in its own times and in those of its caller together, in
+/// The cost of measuring one activation, in its own times and in those of its caller together, in
 /// nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuringCost {
@@ -100,7 +100,7 @@ pub struct Point<'a> {
     pub time_ns: u64,
     /// The task that was running: an index into [`Run::tasks`].
     pub task: Option<u32>,
-    /// What the program says of it.
+    /// The description that the program gives.
     pub description: &'a [u8],
     /// The address space in use, in bytes.
     pub virtual_bytes: u64,
@@ -111,9 +111,9 @@ pub struct Point<'a> {
 /// All that is known of one benchmark. Names and texts may hold any bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
-    /// What the benchmark is called.
+    /// The name of the benchmark.
     pub name: &'a [u8],
-    /// What it is about; may have several lines.
+    /// The subject of the benchmark; may have several lines.
     pub description: &'a [u8],
     /// When it was started, in seconds since 1970 in UTC.
     pub start_unix_s: i64,
@@ -134,20 +134,20 @@ pub struct Run<'a> {
     /// The memory plot, the earliest point first. The first is the one that memory is compared
     /// with, so it is to be taken when the benchmark is started.
     pub points: &'a [Point<'a>],
-    /// What the process cost from start to stop.
+    /// The cost of the process from start to stop.
     pub run: Times,
-    /// What child processes cost that ended in that time; only the CPU time is known.
+    /// The cost of the child processes that ended in that time; only the CPU time is known.
     pub children: Times,
     /// By how much the CPU time of the tasks may exceed that of the run though both are right, as clocks
     /// were not read at the same moment and not to the nanosecond.
     pub cpu_uncertainty_ns: u64,
     /// How many activations of tasks were measured. Reports add one for the root task, as CBS does.
     pub timer_measures: u64,
-    /// What measuring one activation costs; nothing where that is not known. Times of tasks contain it.
+    /// The cost of measuring one activation; `None` where it is not known. Times of tasks contain it.
     pub measuring_cost: Option<MeasuringCost>,
     /// Whether the benchmark has been stopped.
     pub stopped: bool,
-    /// What the reader must know, such as "a task was stopped that was not started".
+    /// Warnings for the reader, such as "a task was stopped that was not started".
     pub notes: &'a [String],
 }
 
@@ -199,7 +199,7 @@ pub enum Verbosity {
     Full,
 }
 
-/// What is written.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For people to read.
@@ -212,7 +212,7 @@ pub enum Format {
     Gnuplot,
 }
 
-/// Which parts are written: the sum of the flags.
+/// The parts of a report: the sum of the flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents(pub u32);
 
@@ -238,14 +238,14 @@ impl std::ops::BitOr for Contents {
     }
 }
 
-/// What a report shows.
+/// The choices that a report is made by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How much.
     pub verbosity: Verbosity,
     /// In which format.
     pub format: Format,
-    /// Which parts.
+    /// The parts to write.
     pub contents: Contents,
 }
 

@@ -431,9 +431,9 @@ pub extern "C" fn treering_bench_arguments_help() -> *const c_char {
     arguments::HELP.as_ptr()
 }
 
-/// What compilers have called at the start of every function (`-finstrument-functions`), by way
-/// of [`__cyg_profile_func_enter`]: `frame` is the stack pointer of the code that calls the hook,
-/// and `reporter` is where that code stands.
+/// Enters a function. Compilers have it called at the start of every function (`-finstrument-functions`),
+/// by way of [`__cyg_profile_func_enter`]: `frame` is the stack pointer of the code that calls the hook,
+/// and `reporter` is the address of that code.
 extern "C" fn function_entered(function: *const c_void, call_site: u64, frame: u64, reporter: u64) {
     let state = STATE.load(Ordering::Relaxed);
     if state == OFF || sys::current().is_some_and(sys::is_busy) {
@@ -454,8 +454,8 @@ extern "C" fn function_entered(function: *const c_void, call_site: u64, frame: u
     frame::enter_function(state, id, frame::Enter { function: address, call_site, frame, reporter });
 }
 
-/// What compilers have called at the end of every function. `frame` is the stack pointer there; where
-/// `is_gone`, that of a function whose frame is gone already, which was below.
+/// Leaves a function. Compilers have it called at the end of every function. `frame` is the stack pointer
+/// there; where `is_gone`, it is that of a function whose frame is gone already, and was below.
 extern "C" fn function_left(function: *const c_void, _call_site: u64, frame: u64, is_gone: u64) {
     if STATE.load(Ordering::Relaxed) == OFF {
         return;
@@ -515,8 +515,8 @@ pub extern "C" fn __cyg_profile_func_exit(function: *const c_void, call_site: *c
     function_left(function, call_site as u64, 0, 0);
 }
 
-/// Unloads a library as the system's own function does. What stood at its addresses is
-/// forgotten, since other code may be loaded there.
+/// Unloads a library as the system's own function does. The functions at its addresses are forgotten, since
+/// other code may be loaded there.
 ///
 /// # Safety
 /// As for the system's function.

@@ -1,13 +1,13 @@
-//! What measuring one call costs: how much of it falls into the measured interval, and how much
-//! into the caller.
+//! The cost of measuring one call: how much of it falls into the measured interval, and how much into the
+//! caller.
 //!
 //! It is measured around some 50 ns of work. Around nothing, as is usual, the figures come out
 //! much too high, because a processor reads its counter while it works on other things: taking
 //! them off would take off work. They are measured as well, as the upper end.
 //!
-//! How much is hidden depends on the work, so several kinds are tried: what is between them is
-//! taken, and how far they are apart is told as the spread. What a function does first is begun
-//! before the clock was read, so that mostly less than nothing falls inside.
+//! How much is hidden depends on the work, so several kinds are tried: the profile states the middle
+//! between them, and half their distance as the spread. A processor begins a function's first instructions
+//! before it has read the clock, so mostly less than nothing falls inside.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -31,8 +31,8 @@ const TURNS: u64 = 200;
 /// The number of no function.
 const SCRATCH: u32 = 0;
 
-/// What a call costs, inside of the measured interval and outside. Less than nothing may fall
-/// inside, never altogether.
+/// The cost of a call, inside of the measured interval and outside. The inside alone may be negative, the
+/// sum never is.
 #[derive(Clone, Copy)]
 struct Costs {
     inside: f64,
@@ -44,14 +44,14 @@ impl Costs {
         self.inside + self.outside
     }
 
-    /// What both parts are together, and what of it falls inside.
+    /// Divides the cost of both parts together into the part inside and the rest.
     fn of_pair(pair: f64, inside: f64) -> Self {
         let pair = pair.max(0.0);
         let inside = inside.min(pair);
         Self { inside, outside: pair - inside }
     }
 
-    /// What the hooks of an interpreter cost besides is outside.
+    /// Adds the cost of an interpreter's hooks, all of it outside.
     fn through_hooks(self, pair: f64) -> Self {
         Self::of_pair(pair.max(self.pair()), self.inside)
     }
@@ -61,7 +61,7 @@ impl Costs {
     }
 }
 
-/// What was measured, in nanoseconds for each call.
+/// The measured costs, in nanoseconds for each call.
 #[derive(Clone, Copy)]
 struct Bias {
     around_work: Costs,
@@ -69,8 +69,8 @@ struct Bias {
     spread: f64,
 }
 
-/// What a call costs altogether through the hooks of an interpreter, in ticks as the bits of an
-/// `f64`; 0 where that was not measured.
+/// The cost of a call altogether through the hooks of an interpreter, in ticks as the bits of an `f64`; 0
+/// where that was not measured.
 static HOOKED_TICKS: AtomicU64 = AtomicU64::new(0);
 
 /// Says what recording a call costs in an interpreter, in [ticks](crate::ticks): its hooks have to
@@ -109,7 +109,7 @@ pub(crate) fn calibrate_again() {
 }
 
 impl Bias {
-    /// What is certain of two measurements: the one that found a call to cost less.
+    /// The costs that two measurements are certain of: those of the one that found a call to cost less.
     fn joined(self, other: Self) -> Self {
         let (low, high) = match self.around_work.pair() <= other.around_work.pair() {
             true => (self, other),
@@ -151,8 +151,8 @@ fn measure() -> Option<Bias> {
     Some(Bias { around_work: in_ns(work), around_nothing: in_ns(nothing), spread: spread * ns })
 }
 
-/// What lies in the middle of the costs around several kinds of work, and how far they are from it
-/// in all.
+/// The middle of the costs around several kinds of work, and half the distance between the least and the
+/// greatest.
 fn between(works: &[Costs]) -> (Costs, f64) {
     let of = |pick: fn(&Costs) -> f64| Spread::of(works.iter().map(pick).collect());
     let (pair, inside) = (of(|costs| costs.pair()), of(|costs| costs.inside));
@@ -275,8 +275,8 @@ enum Kind {
 
 const KINDS: [Kind; 4] = [Kind::Multiplying, Kind::Floating, Kind::Chasing, Kind::Adding];
 
-/// What work goes on from and leaves behind: a piece waits for the last one, so that it takes no
-/// less time after another than by itself.
+/// The values that a piece of work continues from and leaves behind. A piece waits for the one before, so a
+/// sequence of pieces takes no less time than the pieces take by themselves.
 struct State {
     integer: u64,
     float: f64,
@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_hooks_cost_is_outside_and_never_less_than_without() {
+    fn cost_of_hooks_is_outside_and_never_less_than_without_hooks() {
         let costs = Costs { inside: 20.0, outside: 30.0 };
         assert_eq!(costs.through_hooks(120.0).pair(), 120.0);
         assert_eq!(costs.through_hooks(120.0).inside, 20.0);
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_kinds_of_work_is_taken_with_how_far_they_are_apart() {
+    fn cost_is_the_middle_between_kinds_of_work_and_spread_half_their_distance() {
         let of = |pair: f64, inside: f64| Costs::of_pair(pair, inside);
         let (costs, spread) = between(&[of(1.0, -6.0), of(20.0, 4.0), of(5.0, -1.0), of(2.0, -3.0)]);
         assert_eq!((costs.pair(), costs.inside, spread), (3.5, -2.0, 9.5));

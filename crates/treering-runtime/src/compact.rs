@@ -345,7 +345,7 @@ impl<'a> Compaction<'a> {
         payload
     }
 
-    /// What is known of some nodes only.
+    /// Writes the frames for facts that are known of some nodes only.
     fn details(&self, file: &mut TrgFile) {
         let rows = |keep: fn(&Measured) -> bool| -> Vec<(u64, &Measured)> {
             let nodes = self.forest.nodes.iter().enumerate();

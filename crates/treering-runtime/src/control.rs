@@ -1,4 +1,4 @@
-//! What a program says about its own profile.
+//! Calls by which a program adds notes, times and file names to its own profile.
 
 use std::fmt::Display;
 

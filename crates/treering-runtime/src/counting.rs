@@ -1,4 +1,4 @@
-//! Which part of a program `treering count --marked` counts.
+//! Marks the part of a program that `treering count --marked` counts.
 //!
 //! ```
 //! use treering_runtime::counting;

@@ -1,5 +1,5 @@
-//! What remains without the feature `enabled`: everything that a program may have written, as
-//! nothing. No thread-local word, no static, no code that the optimiser does not remove.
+//! The interface without the feature `enabled`: every call that a program may contain, doing nothing. No
+//! thread-local word, no static, no code that the optimiser does not remove.
 
 use core::pin::Pin;
 use core::task::{Context, Poll};

@@ -38,7 +38,7 @@ pub(crate) const NO_FRAME: u64 = u64::MAX;
 /// Calls are counted in steps of [`CODE`], which is taken out of the product by its inverse.
 const GOLDEN: u32 = 0x9E37_79B9_u32.wrapping_mul(CODE_INVERSE);
 
-/// What [`CODE`] times is 1, modulo 2^32.
+/// The inverse of [`CODE`]: their product is 1, modulo 2^32.
 const CODE_INVERSE: u32 = 0xEEEE_EEEF;
 
 const _: () = assert!((CODE as u32).wrapping_mul(CODE_INVERSE) == 1);

@@ -1,4 +1,4 @@
-//! Which functions are recorded, by name.
+//! The filter that decides by name if a function is recorded.
 
 /// Patterns that names are compared with: `*` stands for any characters, `?` for one.
 ///
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_left_out_of_what_is_asked_for() {
+    fn ignored_functions_are_left_out_of_those_asked_for() {
         let filter = Filter { only: Filter::list("a*, b*"), ignored: Filter::list("ab*") };
         assert!(filter.keeps(b"ac") && filter.keeps(b"b"));
         assert!(!filter.keeps(b"abc") && !filter.keeps(b"c"));

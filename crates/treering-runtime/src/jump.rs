@@ -1,12 +1,12 @@
-//! `longjmp`: what a program jumps out of ends when it jumps.
+//! `longjmp`: the activations that a program jumps out of end when it jumps.
 //!
-//! At the next enter it would be too late to tell: what is called after the jump may stand at the
-//! same place of the stack as what was jumped out of, or below it. So the functions of the C
-//! library are wrapped. Each reads from its buffer where the stack pointer will be, has every
-//! activation left whose frame is below that, and goes on to the system's own function.
+//! At the next enter it would be too late to tell: a function called after the jump may stand at the same
+//! place of the stack as one that was jumped out of, or below it. So the functions of the C library are
+//! wrapped. Each reads from its buffer where the stack pointer will be, has every activation left whose
+//! frame is below that, and goes on to the system's own function.
 //!
-//! What was inlined into the function that is jumped to has no frame below and goes on until a
-//! scope around it ends.
+//! A scope inlined into the function that is jumped to has no frame below, and goes on until a scope around
+//! it ends.
 
 use core::arch::{asm, naked_asm};
 use core::ffi::{CStr, c_int, c_void};
@@ -17,7 +17,7 @@ use crate::frame;
 /// The type of the system's functions.
 type Jump = unsafe extern "C" fn(*mut c_void, c_int) -> !;
 
-/// Which word of a `jmp_buf` is the stack pointer (glibc, `sysdeps/x86_64/jmpbuf-offsets.h`).
+/// The index of the stack pointer in a `jmp_buf`, in words (glibc, `sysdeps/x86_64/jmpbuf-offsets.h`).
 const STACK_POINTER: usize = 6;
 
 macro_rules! wrap {

@@ -1,8 +1,8 @@
 //! Leaves: activations in which no other is entered, and which need no place on the stack.
 //!
-//! All that an enter does for most calls is to count, and a leave does nothing. What a leaf enters
-//! all the same, or allocates, is its caller's. Where a call is timed, that is noticed, and the
-//! time is not used: it would be counted twice.
+//! For most calls the enter only counts, and the leave does nothing. A call or an allocation that a leaf
+//! makes all the same is its caller's. Where the leaf's call is timed, the runtime notices that, and drops
+//! the time: it would be counted twice.
 
 use core::sync::atomic::Ordering;
 
@@ -19,7 +19,7 @@ use crate::record::{self, address, top_of};
 use crate::registry::IGNORED;
 use crate::{sys, thread};
 
-/// What a leave has to know: nothing, for a call that is not timed.
+/// The facts that a leave needs; [`NOTHING`] for a call that is not timed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Token {

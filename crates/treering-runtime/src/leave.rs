@@ -100,9 +100,9 @@ fn finish(thread: &'static Thread, top: &'static Activation, now: u64) {
 
 /// Adds an activation to the total and the statistics of its node.
 ///
-/// A processor does nothing else while it reads its counter, so that every instruction here counts.
-/// What follows from other numbers is left to the reader: the sum of all differences, and which
-/// activations are calm, as most are.
+/// A processor does nothing else while it reads its counter, so that every instruction here counts. The
+/// reader works out what follows from other numbers: the sum of all differences, and the calm activations,
+/// which most are.
 #[inline(always)]
 pub(crate) fn measure(node: &Node, taken: u64, is_inner: bool) {
     node.timed.update(|timed| timed + CODE);
@@ -134,10 +134,10 @@ pub(crate) fn measure(node: &Node, taken: u64, is_inner: bool) {
     }
 }
 
-/// What seemed calm was not: an activation took so much less that its time is below a power of two
-/// that the shortest until then was not below. So what is calm in the end took less than four times
-/// the shortest of all, and those that came before do not raise its mean. The activation itself is
-/// in `timed` already, and in no other number.
+/// Counts all activations until now as restless: this one took so much less that its time is below a power
+/// of two that the shortest until then was not below. So the activations that are calm in the end took less
+/// than four times the shortest of all, and those that came before do not raise their mean. This activation
+/// is in `timed` already, and in no other number.
 #[cold]
 #[inline(never)]
 fn forget_calm(node: &Node) {
@@ -180,7 +180,7 @@ fn leave_slowly(token: u64) {
     }
 }
 
-/// What a token leads to.
+/// The activation that a token leads to.
 pub(crate) enum Place {
     /// An activation that is open.
     Open(&'static Activation),
@@ -240,9 +240,9 @@ fn add(node: &Node, taken: u64, flags: u64) {
     }
 }
 
-/// The activation of `token` did not take place: the function refused the call, which is not
-/// counted. Its time stays the caller's, unless the node has callees, whose times are parts of its
-/// own. What was entered in it and not left is left.
+/// The activation of `token` did not take place: the function refused the call, which is not counted. Its
+/// time stays the caller's, unless the node has callees, whose times are parts of its own. Activations
+/// entered in it and still open are left.
 #[cold]
 #[inline(never)]
 pub(crate) fn withdraw(token: u64) {

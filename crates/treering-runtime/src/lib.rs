@@ -31,7 +31,7 @@
 //! look up symbols.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
-/// What is there with the feature `enabled` only.
+/// Items that exist with the feature `enabled` only.
 macro_rules! when_enabled {
     ($($item:item)*) => { $(#[cfg(feature = "enabled")] $item)* };
 }
@@ -116,8 +116,8 @@ macro_rules! scope {
 /// Counts a short part of a function, in which nothing else is entered, until the end of the block:
 /// `leaf!("name")`, or with `leaf!("name", timed_one_in = 16)` for parts that run very often.
 ///
-/// It costs less than [`scope!`], a third of it where few calls are timed. What is entered or
-/// allocated in it all the same belongs to its caller, and times of such calls are not used.
+/// It costs less than [`scope!`], a third of it where few calls are timed. A call or an allocation inside
+/// of it belongs to its caller, and the times of such leaves are not used.
 #[macro_export]
 macro_rules! leaf {
     ($($site:tt)*) => {

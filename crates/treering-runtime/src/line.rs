@@ -1,4 +1,4 @@
-//! What single lines of interpreted functions cost.
+//! Costs of single lines of interpreted functions.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -55,7 +55,7 @@ fn add_line(number: u32, hits: u64, total: u64, self_ticks: u64) {
     line_slowly(number, hits, total, self_ticks);
 }
 
-/// What tells a line of a node from all others of the store.
+/// The key that tells a line of a node from all others of the store.
 #[inline(always)]
 fn key(node: &'static Node, number: u32) -> u64 {
     u64::from(place_of(node)) << 32 ^ u64::from(number) ^ store::base() as u64

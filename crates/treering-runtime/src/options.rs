@@ -15,7 +15,7 @@ fn text(value: std::ffi::OsString) -> String {
     value.to_string_lossy().into_owned()
 }
 
-/// What is made of the events.
+/// The kind of profile that the events make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A calling context tree: calls, time and statistics of every chain of callers.
@@ -44,11 +44,11 @@ pub enum Recursion {
 /// [`from_environment`](Self::from_environment) is what holds for a program that says nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What is made of the events.
+    /// The kind of profile.
     pub kind: Kind,
     /// When two activations share a node.
     pub recursion: Recursion,
-    /// Which functions are recorded.
+    /// The functions to record.
     pub filter: Filter,
     /// How many activations of a thread may be open before further ones are not recorded;
     /// 0 for no limit.
@@ -68,7 +68,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// What the environment asks for; nothing when it asks for no profile (`TREERING=off`).
+    /// The options that the environment asks for; `None` when it asks for no profile (`TREERING=off`).
     ///
     /// | variable | values |
     /// |---|---|
@@ -87,7 +87,7 @@ impl Options {
         Some(Self { output, ..Self::read(&|name| variable(name).map(text))? })
     }
 
-    /// What values of the environment make no sense, and what is done instead: a line for each.
+    /// The values of the environment that make no sense, and how each is replaced: a line for each.
     pub(crate) fn problems_of_environment() -> Vec<String> {
         Self::problems(&|name| variable(name).map(text))
     }

@@ -1,7 +1,8 @@
 //! Where the profile is written: which file, while the program runs and when it has ended.
 //!
 //! A name may lead to anything by the time that it is used: files are made anew, never through a
-//! link, and only their owner can read them. What is no file, such as a pipe, gets the finished profile.
+//! link, and only their owner can read them. An output that is no file, such as a pipe, gets the finished
+//! profile.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -92,7 +93,7 @@ impl Output {
         let pid = std::process::id();
         let wanted = chosen.unwrap_or(Path::new("treering.trg")).as_os_str().as_bytes();
         let first = absolute(PathBuf::from(OsString::from_vec(fill_in_marks(wanted))));
-        let apart = !is_child || tells_processes_apart(wanted);
+        let has_own_name = !is_child || tells_processes_apart(wanted);
         let none = Self {
             path: first.clone(),
             file: None,
@@ -106,11 +107,11 @@ impl Output {
             return Self::where_the_user_may_write(none);
         }
         if is_stream(&first) {
-            let problem = (!apart).then(|| io::Error::other("the profile of the process that was forked goes there"));
-            return Self { is_stream: apart, problem, ..none };
+            let problem = (!has_own_name).then(|| io::Error::other("the profile of the process that was forked goes there"));
+            return Self { is_stream: has_own_name, problem, ..none };
         }
         let (mut earlier_copies, mut left_alone) = (0, None);
-        for attempt in u32::from(!apart)..TRIES {
+        for attempt in u32::from(!has_own_name)..TRIES {
             let path = numbered(&first, pid, attempt);
             match try_create(&path, pid, process_start) {
                 Ok(Taken::Created(file)) => {
@@ -192,8 +193,8 @@ fn has_room(file: &OwnFile, bytes: usize) -> bool {
     bytes as u64 + SPARE <= taken + sys::free_room(file.as_raw_fd())
 }
 
-/// Writes a file that only its owner can read, and puts it in the place of the profile that has the name. What is
-/// there and is no profile is left alone.
+/// Writes a file that only its owner can read, and puts it in the place of the profile that has the name. A
+/// file that is no profile is left alone.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return if is_stream(path) { sys::write_to_stream(path, bytes) } else { Err(not_a_file()) };
@@ -324,11 +325,11 @@ fn may_be_replaced(path: &Path) -> bool {
 /// Whether an earlier profile that was kept may go: not within the moments in which runs of the same program follow
 /// each other.
 fn may_be_forgotten(kept: &Path) -> bool {
-    const MOMENTS: std::time::Duration = std::time::Duration::from_secs(10);
+    const BETWEEN_RUNS: std::time::Duration = std::time::Duration::from_secs(10);
     match std::fs::symlink_metadata(kept) {
         Ok(found) => {
             let age = found.modified().ok().and_then(|time| time.elapsed().ok());
-            found.is_file() && may_be_replaced(kept) && age.is_some_and(|age| age > MOMENTS)
+            found.is_file() && may_be_replaced(kept) && age.is_some_and(|age| age > BETWEEN_RUNS)
         }
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }

@@ -1,5 +1,5 @@
-//! What else may happen to an activation: the ports of logic programs, another poll of a future, the
-//! size of an argument.
+//! Further happenings to an activation: the ports of logic programs, another poll of a future, the size of
+//! an argument.
 
 use treering_events::cells::{Activation, Node, Sizes, Thread};
 use treering_events::{CALLS_START, CODE, NodeLinks, SIZE_CLASSES, flag, mode, rule, size_class};
@@ -21,7 +21,7 @@ fn open_activation(thread: &'static Thread, token: u64) -> Option<&'static Activ
     }
 }
 
-/// What happens to an activation of a logic program.
+/// A port by which control comes back to an activation of a logic program, or leaves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Port {
     Exit,

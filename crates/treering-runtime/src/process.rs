@@ -133,7 +133,7 @@ pub(crate) fn wants_points() -> bool {
     })
 }
 
-/// Which functions are recorded.
+/// The filter of the functions that are recorded.
 pub(crate) fn filter() -> Filter {
     let process = lock();
     process.options.as_ref().map(|options| options.filter.clone()).unwrap_or_default()
@@ -181,8 +181,8 @@ pub(crate) fn initialise() {
     }
 }
 
-/// Records from now on, as `options` say. What was recorded before in the same way is added to;
-/// a profile of another kind is finished first.
+/// Records from now on, as `options` say. A profile that was begun in the same way goes on; one of another
+/// kind is finished first.
 pub(crate) fn set_profiler(options: Options) {
     let _quiet = Quiet::begin();
     let mut process = lock();
@@ -193,7 +193,7 @@ pub(crate) fn set_profiler(options: Options) {
     switch_on(&mut process, options);
 }
 
-/// Records nothing from now on. What is running ends here.
+/// Records nothing from now on. Open activations end here.
 pub(crate) fn clear_profiler() {
     let _process = lock();
     switch_off();
@@ -432,17 +432,17 @@ fn finish_store(process: &mut Process) -> bool {
     let is_written = written.is_ok();
     if let Err(error) = written {
         let path = output.path.to_string_lossy();
-        let kept = match STORE.hold().kept() {
-            store::Kept::All => "; the recording so far is in the file",
-            store::Kept::Beginning => "; the file has what can be read of what was recorded before it could not grow",
-            store::Kept::Nothing => "",
+        let readable = match STORE.hold().readable() {
+            store::Readable::All => "; the recording so far is in the file",
+            store::Readable::Beginning => "; the file has the recording up to the time when it could not grow",
+            store::Readable::Nothing => "",
         };
-        sys::complain(&["treering: cannot write ", &path, ": ", &error, kept]);
+        sys::complain(&["treering: cannot write ", &path, ": ", &error, readable]);
     }
     is_written
 }
 
-/// What a thread had open when it forked: the tag and place of its stack, and its activations with
+/// The open activations of a thread that forked: the tag and place of its stack, and the activations with
 /// the numbers of their functions.
 struct OpenAtFork {
     tag: u64,
@@ -506,8 +506,8 @@ extern "C" fn after_fork_in_parent() {
     }
 }
 
-/// In the child nothing may be written to the parent's file. What was open is kept; everything
-/// else waits for the child's first event, since most children call exec at once.
+/// In the child nothing may be written to the parent's file. The open activations are kept; everything else
+/// waits for the child's first event, since most children call exec at once.
 extern "C" fn after_fork_in_child() {
     STORE.release_after_fork();
     PROCESS.release_after_fork();

@@ -29,7 +29,7 @@ static COUNT: AtomicU32 = AtomicU32::new(0);
 /// The most functions there can be; addresses for their places are reserved at once.
 const MOST: usize = 1 << 22;
 
-/// What is to be known of a function that is new.
+/// The description of a new function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Described<'a> {
     pub(crate) name: &'a [u8],

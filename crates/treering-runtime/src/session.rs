@@ -29,13 +29,13 @@ struct Session {
     results: Vec<(Vec<u8>, Vec<u8>)>,
     /// The number of the thread that started it.
     tid: u32,
-    start: Moment,
-    stopped: Option<Moment>,
+    start: Endpoint,
+    stopped: Option<Endpoint>,
     notes: Vec<String>,
 }
 
-/// What there was when a benchmark was started or stopped.
-struct Moment {
+/// The costs and the recording when a benchmark was started or stopped.
+struct Endpoint {
     reading: Reading,
     /// A copy of what had been recorded.
     live: Vec<u8>,
@@ -44,7 +44,7 @@ struct Moment {
     copying_ns: u64,
 }
 
-impl Moment {
+impl Endpoint {
     /// The calling thread is charged with what it has used, so that the benchmark's tasks are not.
     fn of_start() -> Self {
         let before_ns = cpu_ns();
@@ -67,7 +67,7 @@ fn live() -> Vec<u8> {
     if store::header().is_none() { Vec::new() } else { store::copy() }
 }
 
-/// What the process had cost at one moment.
+/// The costs of the process at one moment.
 #[derive(Clone, Copy, Default)]
 struct Reading {
     ticks: u64,
@@ -120,7 +120,7 @@ pub(crate) fn start(name: &[u8], description: &[u8]) {
         let _quiet = Quiet::begin();
         Machine::here()
     };
-    let start = Moment::of_start();
+    let start = Endpoint::of_start();
     let quiet = Quiet::begin();
     let mut notes = Vec::new();
     if is_running() {
@@ -143,7 +143,7 @@ pub(crate) fn start(name: &[u8], description: &[u8]) {
     drop(quiet);
     RUNS.store(true, Ordering::Relaxed);
     point::take(b"Initial memory usage");
-    // What this thread has used since the process was read is no task's either.
+    // The time that this thread has used since the process was read belongs to no task either.
     thread::charge_root();
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn stop() {
     point::take(b"Final memory usage");
     let _quiet = Quiet::begin();
     if let Some(session) = &mut *lock() {
-        session.stopped = Some(Moment::of_stop());
+        session.stopped = Some(Endpoint::of_stop());
     }
     arguments::stopped();
 }
@@ -202,10 +202,10 @@ pub(crate) fn report(options: Options) -> Vec<u8> {
     out
 }
 
-/// What every node had cost at a moment, by place, and how many leaves had not fit.
-fn costs(moment: &Moment) -> (HashMap<Ref, (u64, u64, Times)>, u64) {
-    let Ok(view) = View::new(&moment.live) else { return Default::default() };
-    let forest = Forest::of(&view, Some(moment.reading.ticks));
+/// The costs of every node at an endpoint, by place, and how many leaves had not fit.
+fn costs(endpoint: &Endpoint) -> (HashMap<Ref, (u64, u64, Times)>, u64) {
+    let Ok(view) = View::new(&endpoint.live) else { return Default::default() };
+    let forest = Forest::of(&view, Some(endpoint.reading.ticks));
     let of = |node: &treering_events::Measured| (node.record.calls, node.record.recursive, times_of(node));
     let costs = forest.nodes.iter().map(|node| (node.place, of(node))).collect();
     (costs, unbalanced(&forest))
@@ -219,7 +219,7 @@ fn times_of(node: &treering_events::Measured) -> Times {
     Times { wall_ns: node.self_ns, user_ns: node.record.user_ns, system_ns: node.record.system_ns }
 }
 
-/// What measuring one call costs; nothing where it was not calibrated.
+/// The cost of measuring one call; `None` where it was not calibrated.
 fn measuring_cost(view: &View<'_>) -> Option<MeasuringCost> {
     let header = view.header();
     let estimated_ns = header.inside_ns + header.outside_ns;
@@ -233,7 +233,7 @@ impl Session {
         let now = match &self.stopped {
             Some(stopped) => stopped,
             None => {
-                fresh = Moment::of_stop();
+                fresh = Endpoint::of_stop();
                 &fresh
             }
         };
@@ -314,18 +314,18 @@ impl Session {
     /// By how much the CPU time that tasks were charged with until `now` may exceed that of the process.
     ///
     /// Both come from the same counts of Linux, one for each thread: a thread reads its own when it is
-    /// charged, and the process adds up all of them as they stand. What is read later is never less, so
-    /// the process has all that tasks were charged with, but for this:
+    /// charged, and the process adds up all of them as they stand. A count that is read later is never
+    /// less, so the process has all that tasks were charged with, but for this:
     ///
-    /// - What is used while the records are copied.
+    /// - The time that is used while the records are copied.
     /// - User and system time are each cut to microseconds, so the difference between two readings of one
     ///   thread, or of the process, is off by less than two of them.
-    /// - What another thread has used before the start and was not charged with falls into the
+    /// - The time that another thread has used before the start and was not charged with falls into the
     ///   benchmark with its next charge. The kernel adds to the count of a thread when the timer
     ///   interrupts it or it leaves the processor; the thread is charged at its first event after
     ///   [`process::CPU_INTERVAL_NS`]. So that is a tick of the timer and this interval at most, if the
     ///   thread has events as often. If not, tasks do cost more than the run, and the report says so.
-    fn cpu_uncertainty_ns(&self, now: &Moment) -> u64 {
+    fn cpu_uncertainty_ns(&self, now: &Endpoint) -> u64 {
         const ROUNDING_NS: u64 = 2_000;
         let of_process_and_this_thread = 2 * ROUNDING_NS;
         let of_another = ROUNDING_NS + sys::timer_tick_ns() + process::CPU_INTERVAL_NS;

@@ -1,4 +1,4 @@
-//! What was recorded so far, while the program runs.
+//! Copies of the recording, taken while the program runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::process::{self, Quiet};
 use crate::output::write_whole;
 use crate::{compact, store, sys};
 
-/// What was recorded until one moment.
+/// A copy of the recording as it was at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     bytes: Vec<u8>,
@@ -33,7 +33,7 @@ impl Snapshot {
     }
 }
 
-/// What was recorded so far; nothing when there is no profile.
+/// The recording so far; `None` when there is no profile.
 pub fn snapshot() -> Option<Snapshot> {
     let _quiet = Quiet::begin();
     process::output()?;
@@ -64,7 +64,7 @@ pub fn keep_live() {
     process::keep_live();
 }
 
-/// What another process has recorded so far in its live file, if the bytes are of one.
+/// The recording that another process has made so far in its live file; `None` if the bytes are not of one.
 pub fn snapshot_of(bytes: Vec<u8>) -> Option<Snapshot> {
     let ticks = View::new(&bytes).ok()?;
     let ticks = Forest::end_of(&ticks);

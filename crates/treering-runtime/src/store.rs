@@ -122,7 +122,7 @@ pub(crate) fn to_ref(place: u64) -> Ref {
     (place / UNIT) as Ref
 }
 
-/// Which store is in use, modulo 256, for marks on what outlives one.
+/// The number of the store in use, modulo 256, for marks on things that outlive a store.
 #[inline(always)]
 pub(crate) fn generation() -> &'static AtomicU8 {
     &GENERATION
@@ -139,12 +139,12 @@ pub(crate) fn retire() {
     GENERATION.fetch_add(1, Ordering::Release);
 }
 
-/// What can be read in the file.
+/// The part of the recording that can be read in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum Readable {
     /// Nothing: it never had any room, or has given it back.
     Nothing,
-    /// What was recorded before the disk was full.
+    /// The events from before the disk was full.
     Beginning,
     /// Everything that was recorded.
     All,
@@ -211,11 +211,11 @@ impl Store {
     }
 
     /// How much of the store is in its file.
-    pub(crate) fn kept(&self) -> Kept {
+    pub(crate) fn readable(&self) -> Readable {
         match self.in_file {
-            0 => Kept::Nothing,
-            _ if self.is_full => Kept::Beginning,
-            _ => Kept::All,
+            0 => Readable::Nothing,
+            _ if self.is_full => Readable::Beginning,
+            _ => Readable::All,
         }
     }
 

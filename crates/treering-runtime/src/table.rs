@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_inserted_is_found_after_growing() {
+    fn inserted_keys_are_found_after_growing() {
         let table = Table::new();
         assert_eq!(table.find(1, |_| true), None);
         for key in 1..1000 {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_and_nothing_else() {
+    fn only_retained_keys_are_found() {
         let table = Table::new();
         (1..1000).for_each(|key| assert!(table.insert(key, key * 2)));
         table.retain(|key, value| value == key * 2 && key % 3 == 0);

@@ -46,8 +46,8 @@ pub(crate) fn start(function: u32, here: u64) {
     }
 }
 
-/// Starts what is not recorded, so that the stop that belongs to it ends nothing else. What it
-/// calls is called by the node that runs.
+/// Starts a task that is not recorded, so that the stop that belongs to it ends nothing else. Tasks that it
+/// starts are callees of the node that runs.
 fn start_ignored() {
     let Some(ready) = Ready::take() else { return };
     let thread = ready.thread();

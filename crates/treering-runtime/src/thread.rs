@@ -325,7 +325,7 @@ pub(crate) fn empty_node((function, parent, next_sibling): (u32, Ref, Ref)) -> t
     }
 }
 
-/// Which calls of a function's nodes are timed; see `Node::threshold`.
+/// The threshold of a function's nodes, which chooses the calls that are timed; see `Node::threshold`.
 fn threshold(function: u32) -> u32 {
     let one_in = crate::registry::record(function).timed_one_in;
     match (process::mode(), one_in) {

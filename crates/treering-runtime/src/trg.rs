@@ -70,7 +70,7 @@ impl TrgFile {
     }
 }
 
-/// What a frame holds.
+/// The content of a frame.
 #[derive(Debug, Default)]
 pub(crate) struct Payload(pub(crate) Vec<u8>);
 

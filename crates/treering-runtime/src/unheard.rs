@@ -14,7 +14,7 @@ use crate::options::Options;
 use crate::process;
 use crate::sys;
 
-/// What compilers call.
+/// The function that compilers call at the start of every function.
 const HOOK: &CStr = c"__cyg_profile_func_enter";
 
 static SAID: AtomicBool = AtomicBool::new(false);
@@ -28,7 +28,7 @@ pub(crate) fn tell() {
     if paths.is_empty() || SAID.swap(true, Ordering::Relaxed) {
         return;
     }
-    // What is said once stays said, although a plug-in may unload this library and another load it again.
+    // A warning is given once, although a plug-in may unload this library and another load it again.
     sys::stay_loaded();
     let paths = paths.join(", ");
     let what = format!(

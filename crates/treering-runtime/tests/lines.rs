@@ -26,7 +26,7 @@ fn run(name: &str, functions: u64, lines: u64, statements: u32, mut state: u64) 
     hits
 }
 
-/// What the profile holds.
+/// The hits and times that the profile holds.
 fn recorded() -> Hits {
     let snapshot = snapshot().expect("a profile");
     let view = snapshot.view().expect("records");

@@ -14,7 +14,7 @@ static ALLOCATOR: Allocator<Checked> = Allocator::around(Checked);
 /// The system's allocator, which checks that blocks come back with the layout that they left with.
 struct Checked;
 
-/// What stands behind every block: its size and alignment.
+/// Bytes behind every block, for its size and alignment.
 const BEHIND: usize = 16;
 
 impl Checked {
@@ -90,7 +90,7 @@ fn allocations_and_bytes_are_those_of_the_node_that_runs() {
 }
 
 #[test]
-fn what_is_freed_later_is_taken_off_where_it_was_allocated() {
+fn blocks_freed_later_are_subtracted_where_they_were_allocated() {
     recorded(|live| {
         let block = {
             scope!("taker");
@@ -107,7 +107,7 @@ fn what_is_freed_later_is_taken_off_where_it_was_allocated() {
 }
 
 #[test]
-fn what_another_thread_frees_is_counted_apart() {
+fn blocks_freed_by_another_thread_are_counted_separately() {
     recorded(|live| {
         let produce = |count: usize| {
             scope!("producer");

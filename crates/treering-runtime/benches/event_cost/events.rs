@@ -1,4 +1,4 @@
-//! What an enter with its leave costs.
+//! The cost of an enter with its leave.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -198,7 +198,7 @@ fn nested_calls(turns: u64) {
     }
 }
 
-/// What other programs print of themselves.
+/// Adds the figures that other programs print of themselves.
 pub(crate) fn add_lines(table: &mut Table, is_ours: bool, text: &str) {
     for (name, cost) in text.lines().filter_map(Cost::parse) {
         table.add(if is_ours { Row::ours(name, cost) } else { Row::peer(name, cost) });

@@ -33,8 +33,8 @@ impl Circle {
     }
 }
 
-/// What work goes on from, and leaves behind: the next piece cannot begin before the last one has
-/// ended, or they would overlap without events and not with them.
+/// The values that a piece of work continues from and leaves behind. The next piece cannot begin before the
+/// last one has ended; else they would overlap without events and not with them.
 pub(crate) struct State {
     circle: Circle,
     at: u32,

@@ -1,4 +1,4 @@
-//! What events cost, beside what they cannot cost less than and what others take.
+//! The costs of events, beside their floors and the costs of other profilers.
 //!
 //! ```text
 //! cargo bench -p treering-runtime --bench event_cost [-- [--quick] [events] [memory] [work]]

@@ -16,10 +16,10 @@ pub(crate) struct Effort {
     pub(crate) batch: Duration,
 }
 
-/// What a benchmark is run with.
+/// The effort of a benchmark whose figures are used.
 pub(crate) const FULL: Effort = Effort { batches: 1500, batch: Duration::from_micros(45) };
 
-/// What is enough to see that it runs.
+/// The effort that is enough to see that the benchmark runs.
 pub(crate) const QUICK: Effort = Effort { batches: 60, batch: Duration::from_micros(45) };
 
 /// How many turns the probe has: they take some 2 µs.
@@ -59,7 +59,8 @@ impl Effort {
         }))
     }
 
-    /// What batches give while the core is the program's own, or all of them where that is hardly ever so.
+    /// The results of the batches that ran while no other process took the core, or of all batches where
+    /// that is hardly ever so.
     pub(crate) fn undisturbed<T: Copy>(self, mut batch: impl FnMut() -> T) -> Vec<T> {
         let mut batches: Vec<(f64, T)> = Vec::with_capacity(self.batches);
         loop {

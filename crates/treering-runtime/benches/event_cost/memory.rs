@@ -1,4 +1,4 @@
-//! What attributing memory costs: a block is taken and given back.
+//! The cost of attributing memory: a block is taken and given back.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::{CStr, c_void};
@@ -87,7 +87,7 @@ fn built_library() -> Option<std::path::PathBuf> {
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
 
-/// What the program does when it was run with the library: compares it with the one behind it.
+/// Compares the preloaded library's functions with those of the C library behind it.
 #[expect(clippy::print_stdout, reason = "it is read by the process that has started it")]
 pub(crate) fn measure_preloaded(effort: Effort) {
     // SAFETY: the names have these types in every C library.

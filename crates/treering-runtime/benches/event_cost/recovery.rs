@@ -35,7 +35,7 @@ pub(crate) fn measure_apart(effort: Effort) {
 
 pub(crate) fn measure(effort: Effort, directory: &Path) {
     let path = directory.join(format!("work.{}.trg", std::process::id()));
-    // What a call costs is measured here, and has to hold for batches that are not disturbed.
+    // The runtime measures the cost of a call here, and it has to hold for batches that are not disturbed.
     let is_own = wait_for_the_core();
     treering_runtime::set_profiler(Options { output: Some(path.clone()), ..Options::default() });
     let mut state = State::new();
@@ -199,7 +199,8 @@ fn print_head(header: &Header, is_own: bool) {
 
 #[expect(clippy::print_stdout, reason = "this is what the benchmark is for")]
 fn print_line(name: &str, grain: f64, header: &Header, figures: &Figures) {
-    // What less than nothing falls inside is the caller's, for calls longer than one that does nothing.
+    // Where the part inside is negative, the amount belongs to the caller, for calls longer than one that
+    // does nothing.
     let inside = match header.inside_ns < 0.0 {
         true => -(figures.child - header.empty_inside_ns).clamp(0.0, -header.inside_ns),
         false => header.inside_ns,

@@ -12,7 +12,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What others are compared with, from here on.
+    /// A floor: the rows after it are compared with it.
     pub(crate) fn floor(name: impl Into<String>, cost: Cost) -> Self {
         Self { name: name.into(), cost, is_floor: true, is_ours: false }
     }

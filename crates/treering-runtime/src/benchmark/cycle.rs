@@ -20,7 +20,7 @@ pub(crate) struct Cycle {
     pub(crate) outgoing_calls: u64,
     /// The self costs of the members.
     pub(crate) self_cost: Times,
-    /// What the calls from outside cost, with all that was called from inside.
+    /// The cost of the calls from outside, with that of everything called from inside.
     pub(crate) total: Times,
 }
 

@@ -2,7 +2,7 @@
 
 use treering_events::character::{is_obeyed, is_unseen};
 
-/// What XML 1.0 allows in element content. Invalid UTF-8 and characters that XML forbids become
+/// Escapes text for element content of XML 1.0. Invalid UTF-8 and characters that XML forbids become
 /// U+FFFD; a carriage return is written as a reference, because readers would make it a line end.
 pub(crate) fn xml_content(bytes: &[u8]) -> String {
     let escape = |out: &mut String, character| match character {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_not_longer_than_asked() {
+    fn cut_text_is_not_longer_than_asked() {
         assert_eq!(cut("abcdef", 6), "abcdef");
         assert_eq!(cut("abcdefg", 6), "abcde…");
         assert_eq!(cut("äöüß", 3), "äö…");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::cycle::{self, Cycle};
 use super::{Run, Times};
 
-/// What percentages are shares of.
+/// The kind of time that percentages are shares of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     /// User and system time.
@@ -51,7 +51,7 @@ pub(crate) struct Task {
     pub(crate) self_cost: Times,
     /// Self cost and that of all it called, of its outermost activations only.
     pub(crate) total: Times,
-    /// Which of the cycles it is in.
+    /// The cycle that the task is in, if any.
     pub(crate) cycle: Option<usize>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct Arc {
     /// The total of the callee's outermost activations that were called from here. Over all
     /// callers it adds up to the callee's total.
     pub(crate) from_caller: Times,
-    /// What of the caller's total went through this arc, counted at the innermost activation of
+    /// The part of the caller's total that went through this arc, counted at the innermost activation of
     /// the caller. Over all callees it adds up to the caller's total less its self cost.
     pub(crate) to_callee: Times,
 }
@@ -174,7 +174,7 @@ struct Links {
     sibling: Option<u32>,
 }
 
-/// What is on the path from a root to the node that is being visited.
+/// A walk through the tree, with the path from a root to the node that is being visited.
 struct Walk<'a> {
     run: &'a Run<'a>,
     tasks: Vec<Task>,
@@ -266,7 +266,7 @@ impl<'a> Walk<'a> {
         self.count(at, arc, entry);
         let left_by = self.leaves_by[caller as usize].replace(arc);
         self.arcs[arc].to_callee += subtree;
-        // What is below a deeper activation of the same task goes through that one's arcs.
+        // The cost below a deeper activation of the same task goes through that activation's arcs.
         if self.depth[task as usize] > 0
             && let Some(outer) = self.leaves_by[task as usize]
         {
@@ -320,13 +320,13 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a run cost beyond its tasks.
+/// The cost of a run beyond its tasks.
 ///
 /// Of CPU time only user and system time together can be subtracted. Linux counts that exactly, and
 /// divides it into the two by what the timer interrupt happened to meet, for each thread and for the
 /// process by themselves (`cputime_adjust` in kernel/sched/cputime.c; neither part ever goes back). So
 /// the tasks may well have more system time than the whole process, which has as much more user time.
-/// What one kind has too little is taken from the other.
+/// The kind that lacks time takes the missing part from the other.
 fn beyond(run: Times, tasks: Times) -> Times {
     let cpu_ns = run.cpu_ns().saturating_sub(tasks.cpu_ns());
     let wall_ns = run.wall_ns.saturating_sub(tasks.wall_ns);

@@ -1,6 +1,6 @@
 //! The machine that a benchmark ran on.
 
-/// What the summary says of the machine. What is not known is empty.
+/// The machine as the summary describes it. Unknown parts are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
     /// Its name in the network.
@@ -14,7 +14,7 @@ pub struct Machine {
 impl Machine {
     /// The machine that this program runs on, as `/proc` describes it.
     ///
-    /// What cannot be read stays empty; nothing fails.
+    /// Parts that cannot be read stay empty; nothing fails.
     pub fn here() -> Self {
         let read = |path: &str| {
             let bytes = std::fs::read(path).unwrap_or_default();
@@ -28,7 +28,7 @@ impl Machine {
     }
 }
 
-/// What follows the colon of the first line that has one of the keys.
+/// The text behind the colon of the first line that has one of the keys.
 fn value(text: &str, keys: &[&str]) -> String {
     let lines = text.lines().filter_map(|line| line.split_once(':'));
     let mut found = lines.filter(|(key, _)| keys.contains(&key.trim()));

@@ -11,8 +11,8 @@ pub(crate) fn parameters(run: &Run) -> Vec<Pair> {
     each_once(Vec::new(), run.parameters)
 }
 
-/// What was measured under the names that CBS gives it, times in milliseconds and memory in bytes,
-/// then the results of the program's.
+/// The measured values under the names that CBS gives them, times in milliseconds and memory in bytes, then
+/// the results that the program has added.
 pub(crate) fn results(run: &Run) -> Vec<Pair> {
     let peak = run.points.iter().map(|point| point.virtual_bytes).max().unwrap_or(0);
     let resident = run.points.iter().map(|point| point.resident_bytes).max().unwrap_or(0);
@@ -41,8 +41,8 @@ pub(crate) fn results(run: &Run) -> Vec<Pair> {
     each_once(computed, run.results)
 }
 
-/// What measuring has cost: as much for each activation as was found for one. Less where not all calls
-/// of a task are timed.
+/// The cost of measuring: the cost of one activation, times the activations that were measured. That is
+/// less than one for each call where not all calls of a task are timed.
 fn overhead_ns(run: &Run, each_ns: f64) -> u64 {
     (run.timer_measures as f64 * each_ns.max(0.0)).round() as u64
 }

@@ -170,7 +170,7 @@ fn cycles_are_the_tasks_that_reach_each_other() {
 }
 
 #[test]
-fn a_cycle_costs_what_its_outermost_activations_cost() {
+fn cost_of_a_cycle_is_that_of_its_outermost_activations() {
     on_random_runs(|run, graph| {
         for (at, cycle) in graph.cycles.iter().enumerate() {
             let is_member = |node: usize| {

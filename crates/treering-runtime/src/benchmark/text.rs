@@ -81,7 +81,7 @@ fn notes(run: &Run, graph: &Graph) -> String {
     format!("[Notes:]\n{}\n", each.collect::<String>())
 }
 
-/// What the reader must know: what the run says, and what is seen here.
+/// The warnings for the reader: those that the run brings, and those that follow from its numbers.
 pub(crate) fn all_notes(run: &Run, graph: &Graph) -> Vec<String> {
     let mut notes = run.notes.to_vec();
     if !run.stopped {

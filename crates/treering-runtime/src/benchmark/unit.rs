@@ -23,7 +23,7 @@ pub(crate) fn for_column(largest_ns: u64) -> Unit {
 }
 
 impl Unit {
-    /// What the last digit shown is worth, in nanoseconds.
+    /// The value of one step in the last digit shown, in nanoseconds.
     pub(crate) fn step_ns(self) -> u64 {
         self.ns / 10_u64.pow(self.decimals as u32)
     }

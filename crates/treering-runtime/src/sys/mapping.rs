@@ -46,7 +46,7 @@ pub(crate) unsafe fn map_into(start: *mut u8, bytes: usize, file: Option<(c_int,
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// The virtual and the resident size of the process in bytes, read without the allocator. What is
+/// The virtual and the resident size of the process in bytes, read without the allocator. Memory that is
 /// only [reserved](reserve) is in the first.
 pub(crate) fn memory_size() -> (u64, u64) {
     let mut text = [0_u8; 128];

@@ -180,7 +180,7 @@ fn threads_that_take_longer_together_than_the_run_are_told_of() {
 }
 
 #[test]
-fn threads_are_told_of_only_beyond_what_the_clocks_leave_open() {
+fn threads_are_noted_only_beyond_the_uncertainty_of_the_clocks() {
     let tells = |excess_ns: u64| {
         with_run(&TASKS, |run| {
             // The tasks have 650 ms of user time and 100 ms of system time.
@@ -206,7 +206,7 @@ fn a_benchmark_that_was_never_started_has_a_report_in_every_format() {
 }
 
 #[test]
-fn memory_beyond_four_gibibytes_is_told_exactly() {
+fn memory_beyond_four_gibibytes_is_stated_exactly() {
     let text = report(&TASKS, Verbosity::None, Format::Text);
     assert!(text.contains("  * memory peak: 7500000000\n"), "{text}");
     assert!(text.contains("  * relative memory usage: 4500000000\n"), "{text}");
@@ -263,7 +263,7 @@ fn a_result_of_the_program_goes_before_a_computed_one() {
 }
 
 #[test]
-fn the_overhead_is_what_all_measures_cost_where_that_is_known() {
+fn overhead_is_the_cost_of_all_measures_where_it_is_known() {
     let text = |cost: Option<[f64; 2]>| {
         let measuring_cost = cost.map(|[estimated_ns, most_ns]| MeasuringCost { estimated_ns, most_ns });
         with_run(&TASKS, |run| {

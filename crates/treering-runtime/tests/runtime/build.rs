@@ -1,5 +1,5 @@
-//! What the compiler makes of programs that use the attribute: which it refuses, with which words,
-//! and what is left of them when the runtime is built without its feature.
+//! The compiler's answers to programs that use the attribute: the uses it refuses, with their messages, and
+//! the code that is left when the runtime is built without its feature.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -64,7 +64,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_cannot_be_instrumented_is_refused_where_it_stands() {
+fn items_that_cannot_be_instrumented_are_refused_at_their_position() {
     let full: Vec<(&str, String)> = REFUSED
         .iter()
         .map(|(name, source, _)| (*name, source.replace("#[I", "#[treering_runtime::instrument")))

@@ -52,7 +52,7 @@ impl Program {
         succeeded(&mut self.command(arguments))
     }
 
-    /// What it says on standard output and standard error, after it has ended well.
+    /// The program's standard output and standard error, after it has ended well.
     fn says(&self, arguments: &[&str]) -> (String, String) {
         let Output { stdout, stderr, .. } = self.run(arguments);
         (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
@@ -233,7 +233,7 @@ fn tasks_of_a_c_program_are_counted() {
 }
 
 #[test]
-fn interpreters_tell_what_functions_are_and_what_their_lines_cost() {
+fn interpreters_state_kinds_of_functions_and_costs_of_lines() {
     let Some(program) = Program::build("language.c") else { return };
     program.run(&[]);
     let (profile, _) =
@@ -315,7 +315,7 @@ fn a_child_of_a_fork_reports_nothing() {
 }
 
 #[test]
-fn a_wrong_argument_is_told_of_and_nothing_is_taken() {
+fn wrong_arguments_are_reported_and_none_is_taken() {
     let Some(program) = Program::build("arguments.cc") else { return };
     for (wrong, problem) in [
         ("--report-time=loud", "--report-time: \"loud\" is not a level"),
@@ -332,7 +332,7 @@ fn a_wrong_argument_is_told_of_and_nothing_is_taken() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_told_of() {
+fn files_that_cannot_be_written_are_reported() {
     let Some(program) = Program::build("arguments.cc") else { return };
     let (_, said) = program.says(&["--export-time-xml=no such folder/x"]);
     assert!(said.starts_with("treering: cannot write no such folder/x: "), "{said}");
@@ -420,7 +420,7 @@ fn the_timer_is_switched_off_and_on_between_starts_and_stops() {
 }
 
 #[test]
-fn a_task_that_runs_at_the_start_is_not_charged_with_what_was_used_before() {
+fn task_that_runs_at_the_start_is_not_charged_with_time_used_before() {
     let Some(program) = Program::build("started_within.cc") else { return };
     program.run(&[]);
     let report = program.report("started_within.xml");

@@ -18,7 +18,7 @@ use treering_profile::{
 /// worked out anew at the end, from some more milliseconds.
 const CLOCK: f64 = 1e-4;
 
-/// What the live file holds just before the end, and the finished profile.
+/// The profile in the live file just before the end, and the finished one.
 fn both(test: &str, environment: &[(&str, &str)], edit: impl Fn(&std::fs::File)) -> Option<[Profile; 2]> {
     if !is_installed("cc") {
         return None;
@@ -246,7 +246,7 @@ fn arcs_that_are_folded() {
 }
 
 #[test]
-fn what_was_left_out() {
+fn functions_that_options_leave_out() {
     let environment = [("TREERING_DEPTH", "3"), ("TREERING_IGNORE", "pong,often")];
     let Some(profile) = check("filters", &environment) else { return };
     assert_eq!((calls(&profile, "pong"), calls(&profile, "often")), (0, 0));

@@ -285,7 +285,7 @@ fn functions_whose_frames_vary_and_that_exceptions_leave_are_counted_at_their_ca
 }
 
 #[test]
-fn what_is_open_while_a_library_is_unloaded_goes_on() {
+fn activations_open_while_a_library_is_unloaded_go_on() {
     let Some(folder) = folder("unloaded") else { return };
     let library = "static volatile int sink;\nvoid inner(void) { sink = sink + 1; }\nvoid entry(void) { inner(); }\n__attribute__((destructor)) static void leaving(void) { inner(); }\n";
     compile(&folder, "library.c", library, &["-shared", "-fPIC"], "library.so");

@@ -1,5 +1,5 @@
-//! What a program jumps out of with `longjmp` ends there: what is entered afterwards is a child of
-//! the function that it jumped to, and every count is exact.
+//! The activations that a program jumps out of with `longjmp` end there: a function entered afterwards is a
+//! child of the function that was jumped to, and every count is exact.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::program::{Program, is_installed, project, succeeded, tree};

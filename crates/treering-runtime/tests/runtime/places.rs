@@ -20,7 +20,7 @@ fn pipe(probe: &Probe) -> std::path::PathBuf {
     path
 }
 
-/// What two threads of the probe call in three turns each.
+/// The calls of two threads of the probe in three turns each.
 fn of_threads() -> std::collections::BTreeMap<String, u64> {
     expected(&[("outer", 6), ("outer > leaf", 6), ("outer > short", 2), ("outer > short > leaf", 2)])
 }
@@ -54,7 +54,7 @@ fn a_pipe_without_a_reader_does_not_block_the_program() {
 }
 
 #[test]
-fn standard_output_that_leads_into_a_pipe_gets_the_profile_behind_what_the_program_writes() {
+fn standard_output_into_a_pipe_gets_the_profile_behind_the_output_of_the_program() {
     let probe = Probe::new("places", "standard-output");
     let output =
         probe.command(&["threads", "2", "3"]).env("TREERING_OUTPUT", "/dev/stdout").output().unwrap();
@@ -102,7 +102,7 @@ impl Drop for SmallDisk<'_> {
 }
 
 #[test]
-fn the_larger_a_full_disk_is_the_more_is_kept_and_what_is_not_is_told() {
+fn larger_disks_that_become_full_keep_more_and_losses_are_reported() {
     const CALLS: u64 = 18_000;
     let probe = Probe::new("places", "full-disk");
     let place = probe.folder.join("disk");

@@ -78,7 +78,7 @@ fn gprof_calls(listing: &str) -> Calls {
 }
 
 #[test]
-fn gprof_counts_what_was_predicted() {
+fn gprof_counts_the_predicted_calls() {
     let Some(folder) = build("gprof", &["-DBENCH_DISABLED", "-pg"], None) else { return };
     for n in [1, 4] {
         demo(&folder, n);
@@ -118,7 +118,7 @@ fn callgrind_calls(file: &str) -> Calls {
 }
 
 #[test]
-fn callgrind_counts_what_was_predicted() {
+fn callgrind_counts_the_predicted_calls() {
     let Some(folder) = build("callgrind", &["-DBENCH_DISABLED"], None) else { return };
     for n in [1, 4] {
         let mut valgrind = Command::new("valgrind");
@@ -155,7 +155,7 @@ fn treering_calls(xml: &str) -> Calls {
 }
 
 #[test]
-fn treering_counts_what_was_predicted() {
+fn treering_counts_the_predicted_calls() {
     let Some(folder) = build("treering", &[], Some(&library("a"))) else { return };
     for n in [0, 1, 4, 12] {
         demo(&folder, n);

@@ -82,7 +82,7 @@ impl Program {
     }
 }
 
-/// What a command said, after it ended well.
+/// The output of a command that has to end well.
 pub(crate) fn succeeded(command: &mut Command) -> Output {
     let output = command.output().unwrap();
     check_success(command, &output);

@@ -1,4 +1,4 @@
-//! What the profile of a real process is like when the process is hard on it.
+//! Profiles of real processes that treat the runtime badly.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -55,13 +55,13 @@ fn kill_often(test: &str, times: u32) {
 }
 
 #[test]
-fn what_was_entered_before_a_kill_is_in_the_file() {
+fn calls_entered_before_a_kill_are_in_the_file() {
     kill_often("kill", 60);
 }
 
 #[test]
 #[ignore = "takes half a minute; the shorter one runs always"]
-fn what_was_entered_before_a_kill_is_in_the_file_a_thousand_times() {
+fn calls_entered_before_a_kill_are_in_the_file_a_thousand_times() {
     kill_often("kill-1000", 1000);
 }
 
@@ -91,7 +91,7 @@ fn thousands_of_short_threads_share_records() {
 }
 
 #[test]
-fn panics_leave_what_they_unwind() {
+fn panics_leave_the_activations_that_they_unwind() {
     let probe = Probe::new("robustness", "panics");
     probe.run(&["panics", "400"]);
     let counted = calls(&probe.profile());
@@ -121,7 +121,7 @@ fn parent_and_child_of_a_fork_have_a_file_each() {
     let in_parent =
         [("before", 1), ("before > leaf", 50), ("before > in parent", 1), ("before > in parent > leaf", 150)];
     assert_eq!(calls(&parent), expected(&in_parent));
-    // What was open at the fork was called by the parent.
+    // The activations that were open at the fork were called by the parent.
     let in_child = [("before", 0), ("before > in child", 1), ("before > in child > leaf", 100)];
     assert_eq!(calls(&child), expected(&in_child));
     assert!(child.metadata.notes.iter().any(|note| note.0.contains("forked from process")));
@@ -129,7 +129,7 @@ fn parent_and_child_of_a_fork_have_a_file_each() {
 }
 
 #[test]
-fn a_child_has_what_was_open_at_the_fork_whatever_the_parent_does_meanwhile() {
+fn child_has_the_activations_open_at_the_fork_regardless_of_the_parent() {
     let probe = Probe::new("robustness", "fork-late");
     probe.run(&["fork-late", "60"]);
     let files = probe.files();
@@ -183,7 +183,7 @@ fn contexts_a_hundred_thousand_deep_are_kept_apart() {
 }
 
 #[test]
-fn a_depth_limit_holds_and_is_told() {
+fn depth_limits_hold_and_are_reported() {
     let probe = Probe::new("robustness", "depth-limit");
     let output = probe.command(&["alternating", "1000"]).env("TREERING_DEPTH", "10").output().unwrap();
     assert!(output.status.success());
@@ -217,7 +217,7 @@ fn a_file_that_vanishes_does_no_harm() {
 }
 
 #[test]
-fn a_path_that_cannot_be_written_is_told_and_does_no_harm() {
+fn paths_that_cannot_be_written_are_reported_and_do_no_harm() {
     let probe = Probe::new("robustness", "unwritable");
     for path in ["/nonexistent/profile.trg", "/dev/full", "."] {
         let output = probe.command(&["threads", "2", "10"]).env("TREERING_OUTPUT", path).output().unwrap();
@@ -382,7 +382,7 @@ fn two_copies_of_the_runtime_write_a_file_each() {
 }
 
 #[test]
-fn what_runs_while_it_is_switched_off_is_not_recorded() {
+fn calls_are_not_recorded_while_recording_is_switched_off() {
     let probe = Probe::new("robustness", "switch");
     probe.run(&["switch"]);
     let profile = probe.profile();

@@ -146,7 +146,7 @@ fn another_kind_of_profile_is_another_file() {
 }
 
 #[test]
-fn what_an_error_ends_the_program_in_is_in_the_profile() {
+fn function_that_an_error_ends_the_program_in_is_in_the_profile() {
     let Some(interpreter) = interpreter("error", "hooked.c") else { return };
     let output = run(&interpreter, ": inner 0 / ;\n: outer inner ;\nprofile-graph 1 outer");
     assert_eq!(output.status.code(), Some(1));

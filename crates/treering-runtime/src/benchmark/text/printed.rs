@@ -35,7 +35,8 @@ impl Printed {
         let self_cost = to_sum(&costs, step, nearest(graph.run_cost(), step));
         let charge = per_mille(&costs, graph.run_cost());
         let totals: Vec<u64> = graph.tasks.iter().map(|task| graph.base.of(task.total)).collect();
-        // What calls nothing has the same numbers twice, however they were rounded.
+        // A task that calls nothing has the same number for self and total, however the numbers were
+        // rounded.
         let sums = |steps: Vec<u64>, own: &[u64]| -> Vec<u64> {
             let sum = |task: usize| match totals[task] == costs[task] {
                 true => own[task],
