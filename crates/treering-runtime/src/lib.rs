@@ -74,7 +74,7 @@ when_enabled! {
     mod thread;
     mod trg;
     #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
-    mod unheard;
+    mod unseen_plugin;
 
     pub use calibrate::set_call_cost;
     pub use control::{clear_profiler, finish, parameter, point, result, set_profiler};

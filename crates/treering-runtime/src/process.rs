@@ -557,7 +557,7 @@ pub(crate) fn begin_in_child() -> Option<&'static Thread> {
 /// own exit handlers and destructors.
 pub(crate) extern "C" fn at_exit() {
     #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
-    crate::unheard::tell();
+    crate::unseen_plugin::warn();
     arguments::at_exit();
     // There is no caller to report to; a problem was written to standard error.
     let _ = finish();
@@ -568,7 +568,7 @@ pub(crate) extern "C" fn at_exit() {
 pub(crate) extern "C" fn at_start() {
     output::note_directory();
     #[cfg(all(target_pointer_width = "64", target_os = "linux"))]
-    crate::unheard::tell();
+    crate::unseen_plugin::warn();
 }
 
 /// Whether a record is of the store in use, rather than of one that was finished.

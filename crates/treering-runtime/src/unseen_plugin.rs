@@ -17,15 +17,15 @@ use crate::sys;
 /// The function that compilers call at the start of every function.
 const HOOK: &CStr = c"__cyg_profile_func_enter";
 
-static SAID: AtomicBool = AtomicBool::new(false);
+static WARNED: AtomicBool = AtomicBool::new(false);
 
-/// Names the libraries that report to another one, if there are any, once.
-pub(crate) fn tell() {
-    if SAID.load(Ordering::Relaxed) || hears_all() || Options::from_environment().is_none() {
+/// Warns once of the libraries that report to another one, if there are any.
+pub(crate) fn warn() {
+    if WARNED.load(Ordering::Relaxed) || sees_all_plugins() || Options::from_environment().is_none() {
         return;
     }
     let paths = sys::modules_calling(HOOK);
-    if paths.is_empty() || SAID.swap(true, Ordering::Relaxed) {
+    if paths.is_empty() || WARNED.swap(true, Ordering::Relaxed) {
         return;
     }
     // A warning is given once, although a plug-in may unload this library and another load it again.
@@ -45,6 +45,6 @@ pub(crate) fn tell() {
 }
 
 /// Whether a lookup of the hook finds ours.
-fn hears_all() -> bool {
+fn sees_all_plugins() -> bool {
     sys::finds_ours(HOOK)
 }
