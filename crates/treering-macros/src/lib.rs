@@ -6,7 +6,7 @@
 //! ```
 //!
 //! It works on tokens and uses no parser: a program that wants a profile should not have to
-//! compile one. What it puts into a function is one call of `treering_runtime::site!`, so whether
+//! compile one. It puts one call of `treering_runtime::site!` into a function, so whether
 //! that means anything is decided by the features of `treering-runtime` and not here.
 //!
 //! The code it makes names `::treering_runtime`; a program that renames the dependency has to use
@@ -47,8 +47,8 @@ use proc_macro::TokenStream;
 /// | `leaf` | it enters nothing else, and costs less: see `treering_runtime::leaf!` | it may |
 ///
 /// # Errors
-/// What is no function, has no body, or is a `const fn`, which may run in the compiler, is refused, and an
-/// `async fn` as a leaf.
+/// A use on something that is no function, has no body, or is a `const fn`, which may run in the compiler,
+/// is refused, and an `async fn` as a leaf.
 #[proc_macro_attribute]
 pub fn instrument(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let wanted = option::parse(arguments);

@@ -1,4 +1,4 @@
-//! What stands in the parentheses of the attribute.
+//! The options in the parentheses of the attribute.
 
 use proc_macro::{Ident, Span, TokenStream, TokenTree};
 

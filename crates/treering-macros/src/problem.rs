@@ -1,4 +1,4 @@
-//! What is wrong with a use of the attribute.
+//! Errors for wrong uses of the attribute.
 
 use proc_macro::{Delimiter, Group, Literal, Punct, Spacing, Span, TokenStream, TokenTree};
 

@@ -1,6 +1,6 @@
 //! Memory for the little that is asked for before the next functions are known.
 //!
-//! Looking for them may itself ask for memory. What is given here is never taken back.
+//! Looking for them may itself ask for memory. The blocks given here are never taken back.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;

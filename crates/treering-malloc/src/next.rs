@@ -10,7 +10,7 @@ type TwoSized = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Resized = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type Placed = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
 
-/// What the next library has. Those that not every system has may be missing.
+/// The functions of the next library. Those that not every system has may be missing.
 pub(crate) struct Functions {
     pub(crate) malloc: Sized,
     pub(crate) calloc: TwoSized,

@@ -79,7 +79,7 @@ mod tests {
             let (block, other) = (libc::malloc(100 + TAIL), libc::malloc(100 + TAIL));
             libc::memset(other, 0xFF, 100 + TAIL);
             Tail::of(block).unwrap().write(77, 100);
-            // What is copied to another place, as by a library that is not seen, is no tail there.
+            // A tail copied to another place, as by a library that the hooks do not see, is no tail there.
             core::ptr::copy_nonoverlapping(Tail::of(block).unwrap().words, Tail::of(other).unwrap().words, 1);
             assert_eq!(Tail::of(other).unwrap().take(), None);
             assert_eq!(Tail::of(block).unwrap().take(), Some((77, 100)));

@@ -1,4 +1,4 @@
-//! What other processes have recorded for this one: forked ones, and workers of the package parallel.
+//! Recordings that other processes make for this one: forked ones, and workers of the package parallel.
 //!
 //! Each has a live file beside this process's own, with its number in the name.
 
@@ -8,7 +8,7 @@ use treering_runtime::Snapshot;
 
 use crate::temporary;
 
-/// What they have recorded so far.
+/// Their recordings so far.
 pub(crate) fn snapshots() -> Vec<Snapshot> {
     let Some(own) = treering_runtime::output() else { return Vec::new() };
     let Some(begun) =

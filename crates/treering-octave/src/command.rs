@@ -20,10 +20,10 @@ use crate::tables::Tables;
 use crate::temporary;
 use crate::value::Value;
 
-/// What a command leads to.
+/// The effects of a command.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// What it returns.
+    /// The value that the command returns.
     pub(crate) value: Value,
     /// Whether Octave's own profiler, whose events tell of operators, is to be switched.
     pub(crate) native: Option<bool>,
@@ -45,7 +45,7 @@ impl From<Value> for Outcome {
 /// Whether it was measured what a call costs in this process.
 static IS_MEASURED: AtomicBool = AtomicBool::new(false);
 
-/// What was asked for last.
+/// The last request.
 static LAST: Mutex<Option<Request>> = Mutex::new(None);
 
 fn last() -> MutexGuard<'static, Option<Request>> {
@@ -104,13 +104,13 @@ fn on(request: Request) -> Result<Outcome, String> {
     let namer = Namer::with(request.filter.clone(), &request.home);
     hooks::start(request.bits, namer.without_builtins(request.bits & what::NO_BUILTINS != 0));
     let native = (request.bits & what::OPERATORS != 0).then_some(true);
-    tell(&request)?;
+    report_file(&request)?;
     *last() = Some(request);
     Ok(Outcome { native, window: Some(true), keeps: true, ..Value::Nothing.into() })
 }
 
 /// Tells the command `treering octave` which file is written. Workers of the script have files beside that one.
-fn tell(request: &Request) -> Result<(), String> {
+fn report_file(request: &Request) -> Result<(), String> {
     let (Some(told), Some(path)) = (&request.told, treering_runtime::output()) else { return Ok(()) };
     let written = match OpenOptions::new().write(true).create_new(true).open(told) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
@@ -163,8 +163,8 @@ fn go_on(bits: u32) {
     hooks::resume(bits);
 }
 
-/// Goes on with the profile when what is awaited is run. Octave's own profiler, which tells of
-/// operators, is switched at once.
+/// Goes on with the profile when Octave runs the code that recording begins with. Octave's own profiler,
+/// whose events tell of operators, is switched at once.
 fn wait_for(start: hooks::Start) -> Result<Outcome, String> {
     let had_operators = last().as_ref().is_some_and(|request| request.bits & what::OPERATORS != 0);
     stop();

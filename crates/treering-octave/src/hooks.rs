@@ -2,22 +2,22 @@
 //!
 //! | room | holds |
 //! |---|---|
-//! | `install` | which functions are hooked, and how that is checked and done |
+//! | `install` | the choice of the functions to hook, its checks, and the hooking |
 //! | `call` | calls of functions, scripts, builtins and compiled files |
 //! | `operator` | operators |
 //! | `statement` | lines |
 //! | `lifetime` | functions that are made and destroyed, and where anonymous ones were made |
-//! | `object` | what Octave's objects tell of themselves |
-//! | `awaited` | what recording begins with |
+//! | `object` | the names and files of Octave's objects |
+//! | `deferred_start` | recordings that begin with a script or other code |
 //! | `ending` | the end of Octave, and the code of its option `--eval` |
-//! | `recorded` | what is recorded |
-//! | `interpreter` | what is known of the interpreter, by the address of its objects |
+//! | `recorded` | the kinds of events that are recorded |
+//! | `interpreter` | the state of the interpreter, by the address of its objects |
 //!
 //! Only the interpreter's thread comes here, so its state is that thread's own and needs no lock. No borrow of it is
 //! held while Octave's own code runs.
 
-mod awaited;
 mod call;
+mod deferred_start;
 mod ending;
 mod install;
 mod interpreter;
@@ -29,7 +29,7 @@ mod statement;
 
 use core::ffi::c_void;
 
-pub(crate) use awaited::{Start, wait_for};
+pub(crate) use deferred_start::{Start, wait_for};
 #[cfg(not(test))]
 pub(crate) use ending::set_octaves_folder;
 pub(crate) use install::{finish_at_exit, install};

@@ -31,7 +31,7 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
-// What links with Octave is left out of the tests, which have no Octave to link with.
+// The tests leave out the code that links with Octave: they have no Octave to link with.
 #![cfg_attr(test, allow(dead_code, reason = "used by the entry, which is left out"))]
 
 mod block;

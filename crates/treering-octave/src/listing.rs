@@ -1,6 +1,6 @@
-//! The words behind `info`: what is printed.
+//! The words behind `info`: the parts of a profile to print.
 
-/// What is printed of a profile.
+/// The parts of a profile to print.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Listing {
     /// Whether the call graph is; where nothing was said, if there is one.
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Graph,
 }
 
-/// What the table of functions is sorted by; the words are those of `treering report --sort`.
+/// The order of the table of functions; the words are those of `treering report --sort`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sort {
     /// Self time, largest first.
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn unknown_options_and_values_are_refused() {
         assert!(read("grap").unwrap_err().contains("unknown option 'grap' of info"));
         assert!(read("-top").is_err() && read("-top x").is_err() && read("-top 0").is_err());
         assert!(read("-sort").unwrap_err().contains("needs self, total"));

@@ -88,7 +88,8 @@ unsafe extern "C-unwind" fn calloc(number: usize, bytes: usize) -> Block {
     }
 }
 
-/// What the C++ library allocates aligned blocks with; Octave 11 keeps matrices in such.
+/// Stands in for the function by which the C++ library allocates aligned blocks; Octave 11 keeps matrices
+/// in such.
 unsafe extern "C-unwind" fn posix_memalign(place: *mut Block, alignment: usize, bytes: usize) -> c_int {
     // SAFETY: the address is that of a function of this type; the block is at the caller's place when the call has
     // succeeded.

@@ -51,7 +51,7 @@ unsafe impl Sync for Message {}
 
 static MESSAGE: Message = Message(UnsafeCell::new([0; 2048]));
 
-/// What Octave calls for `[...] = __treering__ (COMMAND, ...)`.
+/// The function that Octave calls for `[...] = __treering__ (COMMAND, ...)`.
 #[unsafe(no_mangle)]
 #[expect(unreachable_pub, reason = "exported")]
 pub unsafe extern "C-unwind" fn mexFunction(
@@ -150,13 +150,13 @@ unsafe fn octaves_folder() -> String {
 const ROUNDS: usize = 50;
 const CALLS: usize = 100;
 
-/// What recording a call of a builtin adds to it, in ticks: of calls that `arrayfun` makes some are
-/// recorded, and compared with as many before and behind them that are not. Takes some
+/// Measures the cost that recording adds to a call of a builtin, in ticks: of calls that `arrayfun` makes
+/// some are recorded, and compared with as many before and behind them that are not. Takes some
 /// milliseconds, once.
 ///
-/// Calls that a loop makes cost about the same. Those that come through `mexCallMATLAB` cost more,
-/// because what it does meanwhile takes the places in the caches; the call of a hook around a
-/// function of ours costs less, because Octave does not.
+/// Calls that a loop makes cost about the same. Those that come through `mexCallMATLAB` cost more, because
+/// its other work takes the places in the caches; the call of a hook around a function of ours costs less,
+/// because Octave's other work is missing.
 unsafe fn call_costs() -> [f64; ROUNDS] {
     let mut costs = [0.0; ROUNDS];
     // SAFETY: in the interpreter's thread, with arguments that `arrayfun` accepts.

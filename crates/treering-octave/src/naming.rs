@@ -1,11 +1,11 @@
-//! What functions are called, and which are recorded.
+//! The names of functions, and the choice of those that are recorded.
 
 use treering_runtime::events::function_kind;
 use treering_runtime::{Filter, Function};
 
 use crate::definition::Definitions;
 
-/// What sort of function an object is, as far as its hook tells.
+/// The sort of function that an object is, as far as its hook tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     /// Defined in Octave's language; anonymous functions as well.
@@ -28,13 +28,13 @@ pub(crate) struct Description<'a> {
     pub(crate) name: &'a [u8],
     /// The file that defines it, or nothing.
     pub(crate) file: &'a [u8],
-    /// What it is.
+    /// The sort of function.
     pub(crate) sort: Sort,
     /// Of anonymous functions: line and column of the `@`, where known.
     pub(crate) made_at: Option<(u32, u32)>,
 }
 
-/// What becomes of the calls of a function.
+/// The treatment of a function's calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// They are recorded.
@@ -77,7 +77,7 @@ impl Namer {
         Self { without_builtins, ..self }
     }
 
-    /// What becomes of the calls of an object that is new.
+    /// Decides about the calls of a new object.
     pub(crate) fn known(&mut self, about: &Description) -> Known {
         if self.is_own(about) {
             return Known::Own;

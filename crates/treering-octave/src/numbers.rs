@@ -36,7 +36,7 @@ impl Hasher for Spread {
 /// How many objects are found at once.
 const NEAR: usize = 512;
 
-/// What is known of objects, by address. Those asked for lately are found without hashing.
+/// A value for each object, by address. Those asked for lately are found without hashing.
 #[derive(Debug)]
 pub(crate) struct Objects<T> {
     near: [Option<(usize, T)>; NEAR],
@@ -49,30 +49,30 @@ impl<T: Copy> Objects<T> {
         Self { near: [None; NEAR], all: HashMap::with_hasher(BuildHasherDefault::new()) }
     }
 
-    /// What is known of an object that was asked for lately.
+    /// The value of an object that was asked for lately.
     #[inline(always)]
     pub(crate) fn near(&self, address: usize) -> Option<T> {
         match self.near[near(address)] {
-            Some((known, what)) if known == address => Some(what),
+            Some((known, value)) if known == address => Some(value),
             _ => None,
         }
     }
 
-    /// What is known of an object.
+    /// The value of an object.
     pub(crate) fn get(&mut self, address: usize) -> Option<T> {
         self.near(address).or_else(|| self.get_far(address))
     }
 
     fn get_far(&mut self, address: usize) -> Option<T> {
-        let what = *self.all.get(&address)?;
-        self.near[near(address)] = Some((address, what));
-        Some(what)
+        let value = *self.all.get(&address)?;
+        self.near[near(address)] = Some((address, value));
+        Some(value)
     }
 
-    /// Keeps what is known of an object.
-    pub(crate) fn insert(&mut self, address: usize, what: T) {
-        self.near[near(address)] = Some((address, what));
-        self.all.insert(address, what);
+    /// Keeps the value of an object.
+    pub(crate) fn insert(&mut self, address: usize, value: T) {
+        self.near[near(address)] = Some((address, value));
+        self.all.insert(address, value);
     }
 
     /// Forgets an object.
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_is_found_until_it_is_forgotten() {
+    fn objects_are_found_until_they_are_forgotten() {
         let mut objects = Objects::new();
         // Twice as many as have a place near, so that they take each other's.
         let addresses: Vec<usize> = (1..=2 * NEAR).map(|number| number * 16).collect();

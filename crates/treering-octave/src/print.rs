@@ -14,7 +14,7 @@ mod sizes;
 /// Functions below this part of the run are left out of the graph.
 const LEAST_SHARE: f64 = 0.001;
 
-/// What was outside of all functions is called so, in a name that no function can have.
+/// The name for time outside of all functions; no function can have it.
 const TOP_LEVEL: &str = "#toplevel";
 
 /// The tables that are wanted, or a sentence when there is nothing to show.
@@ -136,7 +136,7 @@ fn single_calls(tables: &Tables, order: &[usize], listing: &Listing) -> String {
     text
 }
 
-/// What functions allocated themselves, those first that held most at once.
+/// The memory that functions allocated themselves, those first that held most at once.
 fn memory(tables: &Tables) -> String {
     let mut rows: Vec<_> = (0..tables.functions.len()).map(|at| (tables.functions[at].memory, at)).collect();
     rows.retain(|(memory, _)| memory.allocations > 0);
@@ -174,7 +174,7 @@ fn graph(tables: &Tables, order: &[usize], listing: &Listing) -> String {
     text
 }
 
-/// What the top level called.
+/// The callees of the top level.
 fn top_block(tables: &Tables, listing: &Listing) -> String {
     let top = &tables.top;
     let more = more(listing, None);

@@ -13,11 +13,11 @@ use crate::hooks::what;
 /// How Octave is to be profiled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Request {
-    /// What is made of the events.
+    /// The kind of profile that the events make.
     pub(crate) kind: Kind,
-    /// What is recorded besides calls: bits of [`what`].
+    /// The kinds of events to record besides calls: bits of [`what`].
     pub(crate) bits: u32,
-    /// Which functions are recorded.
+    /// The functions to record.
     pub(crate) filter: Filter,
     /// The file to write; none for one that is removed at the end.
     pub(crate) output: Option<PathBuf>,
@@ -86,7 +86,7 @@ impl Request {
     }
 }
 
-/// What is recorded at a level of detail.
+/// The bits to record at a level of detail.
 fn detail(bits: u32, level: &str) -> Result<u32, String> {
     match level {
         "builtin" => Ok(bits & !what::NO_BUILTINS),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn unknown_options_and_values_are_refused() {
         assert!(read("-only").unwrap_err().contains("needs a value"));
         assert!(
             read("-output /nowhere/at/all.trg").unwrap_err().contains("cannot write /nowhere/at/all.trg")

@@ -16,7 +16,7 @@ pub(crate) struct Library {
     base: usize,
     /// First and last byte of what is mapped.
     range: (usize, usize),
-    /// What the loader made read-only when it had filled it.
+    /// The range that the loader made read-only when it had filled it.
     read_only: (usize, usize),
     relocations: Vec<(usize, usize)>,
     strings: usize,

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_not_shown() {
+    fn unknown_statistics_are_not_shown() {
         assert_eq!(seconds(&ActivationStatistics::default()), [None; 5]);
         let mut one = ActivationStatistics::default();
         one.add(500);

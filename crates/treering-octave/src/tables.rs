@@ -10,14 +10,14 @@ use treering_runtime::events::{
 use crate::statistics::seconds;
 use crate::value::{Structures, Value};
 
-/// What the reports are made from. Functions are told by their index.
+/// The tables that reports are made from. An index stands for a function.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tables {
     /// Those that were called, in the order in which they were first seen.
     pub(crate) functions: Vec<Row>,
     /// Calls and time from caller to callee; those of the top level are apart.
     pub(crate) arcs: BTreeMap<(usize, usize), Arc>,
-    /// What was outside of all functions.
+    /// Time and calls outside of all functions.
     pub(crate) top: Top,
     /// The lines of functions, by function and number; none where they were not recorded.
     pub(crate) lines: BTreeMap<(usize, u32), Line>,
@@ -54,7 +54,7 @@ pub(crate) struct Row {
     pub(crate) self_s: f64,
     /// Seconds of its outermost activations.
     pub(crate) total_s: f64,
-    /// What it allocated itself.
+    /// The memory that it allocated itself.
     pub(crate) memory: Memory,
     /// Statistics of its activations.
     pub(crate) statistics: ActivationStatistics,
@@ -65,7 +65,7 @@ pub(crate) struct Row {
 pub(crate) struct Top {
     /// Seconds while recording that no function took.
     pub(crate) self_s: f64,
-    /// What it called, by function.
+    /// Its callees, by function.
     pub(crate) arcs: BTreeMap<usize, Arc>,
 }
 
@@ -108,7 +108,7 @@ impl Memory {
     }
 }
 
-/// What a line of a function cost.
+/// The cost of a line of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Line {
     /// How often a statement of it was run.
@@ -159,7 +159,7 @@ struct Node {
     statistics: ActivationStatistics,
 }
 
-/// What is in the tables already, while records are added.
+/// The rows that the tables have already, while records are added.
 #[derive(Default)]
 struct Known {
     /// Functions by name, file and line; one has a record for each line that it is called from, and
@@ -295,8 +295,8 @@ impl Tables {
         }
     }
 
-    /// Leaves to the top level what functions did not take, before these are corrected. What its own
-    /// calls cost outside of themselves is taken out where it is known which these were.
+    /// Leaves to the top level the time that functions did not take, before their times are corrected. The
+    /// cost of the top level's own calls outside of themselves is subtracted where these calls are known.
     fn take_rest(&mut self, view: &View<'_>, recorded: u64) {
         let header = view.header();
         let taken_s: f64 = self.nodes.iter().map(|node| node.self_s).sum();
@@ -414,7 +414,7 @@ impl Tables {
         lines
     }
 
-    /// What `ExecutedLines` of a function has: line, hits, self time and total time.
+    /// The rows of a function's `ExecutedLines`: line, hits, self time and total time.
     fn executed_lines(&self, function: usize) -> Value {
         let row = |line: u32| {
             let Line { hits, self_s } = self.lines.get(&(function, line)).copied().unwrap_or_default();
@@ -423,7 +423,7 @@ impl Tables {
         Value::Matrix(self.lines_of(function).into_iter().map(row).collect(), 4)
     }
 
-    /// What `ArgumentSizes` of a function has: the least size of a class, calls and total time.
+    /// The rows of a function's `ArgumentSizes`: the least size of a class, calls and total time.
     fn argument_sizes(&self, function: usize) -> Value {
         let rows = self.sizes.get(&function).into_iter().flatten();
         Value::Matrix(rows.map(|row| vec![row.least(), row.calls as f64, row.total_s]).collect(), 3)

@@ -1,4 +1,4 @@
-//! What compiled functions call: saves all registers, and counts.
+//! The entries that compiled functions call: they save all registers, and count.
 //!
 //! `mcount` is called behind the prologue, so the caller's return address is above the frame pointer;
 //! `__fentry__` before anything else, so it is on the stack. Both may change no register but flags and `r11`:
@@ -249,7 +249,7 @@ macro_rules! entry_point {
 }
 
 entry_point!(
-    /// What functions call behind their prologue (`gcc -pg`).
+    /// The entry that functions call behind their prologue (`gcc -pg`).
     mcount,
     "mov rdx, qword ptr [rbp + 8]"
 );
@@ -259,7 +259,7 @@ entry_point!(
     "mov rdx, qword ptr [rbp + 8]"
 );
 entry_point!(
-    /// What functions call first (`gcc -pg -mfentry`).
+    /// The entry that functions call first (`gcc -pg -mfentry`).
     __fentry__,
     "mov rdx, qword ptr [rsp + 8]"
 );

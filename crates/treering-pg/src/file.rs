@@ -64,9 +64,9 @@ fn map(file: &File, process: u32) -> bool {
     false
 }
 
-/// The name of the folder, at the start of `path`. One beside a profile is made if it is not there. Who starts a program
-/// that has more rights than they do chooses its environment, which is not obeyed then, as the C library does not obey
-/// `GMON_OUT_PREFIX`.
+/// The name of the folder, at the start of `path`. A folder beside a profile is made if it is not there.
+/// The environment of a program that has more rights than the user who started it is that user's choice,
+/// and is not obeyed, as the C library does not obey `GMON_OUT_PREFIX` then.
 fn folder(path: &mut [u8; 4096]) -> Option<usize> {
     if sys::has_rights_of_others() {
         return None;

@@ -1,4 +1,4 @@
-//! Which files the code was mapped from, as `/proc/self/maps` tells.
+//! The files that the code was mapped from, as `/proc/self/maps` lists them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

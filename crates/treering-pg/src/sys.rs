@@ -71,8 +71,8 @@ pub(crate) fn give_way() {
     unsafe { call(libc::SYS_sched_yield, [0; 6]) };
 }
 
-/// Whether the program runs with more rights than the user who started it, as the kernel told it at its start. What is not
-/// known counts as so.
+/// Whether the program runs with more rights than the user who started it, as the kernel told it at its
+/// start; true also where that cannot be read.
 pub(crate) fn has_rights_of_others() -> bool {
     let Some(file) = File::open(b"/proc/self/auxv\0") else { return true };
     let mut bytes = [0; 1024];

@@ -2,7 +2,7 @@
 
 use treering_runtime::Place;
 
-/// What has become of an activation.
+/// The state of an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// It runs, or what it has called does.

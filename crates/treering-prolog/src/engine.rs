@@ -1,9 +1,9 @@
 //! The ports of wrapped predicates, as call events.
 //!
-//! Prolog runs an engine in one thread at a time. What an engine has open is a part of its thread's
-//! stack of activations: above that of the engine whose predicate made it go on. An engine that goes on
-//! in another thread takes its activations there: they are entered anew in that thread's tree, and the
-//! ports that they come to are counted there.
+//! Prolog runs an engine in one thread at a time. The open activations of an engine are a part of its
+//! thread's stack of activations: above that of the engine whose predicate made it go on. An engine that
+//! goes on in another thread takes its activations there: they are entered anew in that thread's tree, and
+//! the ports that they come to are counted there.
 
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -42,7 +42,7 @@ thread_local! {
 }
 
 impl Drop for Here {
-    /// The thread ends. What an engine has open here goes on elsewhere, if at all.
+    /// The thread ends. Activations of engines that are open here go on elsewhere, if at all.
     fn drop(&mut self) {
         for &number in self.running.iter().rev() {
             if let Some(mut engine) = lock(number) {
@@ -56,9 +56,9 @@ impl Drop for Here {
     }
 }
 
-/// What is known of an engine.
+/// An engine: its activations, and the thread that runs it.
 struct Engine {
-    /// Which recording the functions are of.
+    /// The recording that the functions belong to.
     recording: u32,
     functions: Arc<[Function]>,
     activations: Activations,
@@ -71,8 +71,8 @@ struct Engine {
     left_behind: Vec<(u64, u64)>,
     /// The most activations that were open at a time.
     deepest: usize,
-    /// The predicate of most of the deepest ones.
-    most: usize,
+    /// The commonest predicate among the innermost activations, noted when `deepest` grows.
+    commonest: usize,
 }
 
 impl Engine {
@@ -85,7 +85,7 @@ impl Engine {
             home: 0,
             left_behind: Vec::new(),
             deepest: 0,
-            most: 0,
+            commonest: 0,
         }
     }
 }
@@ -98,7 +98,7 @@ fn lock(number: i32) -> Option<MutexGuard<'static, Engine>> {
 
 /// The engine in whose name something happens, with what it has open on top of the thread's stack.
 fn running(number: i32) -> Option<MutexGuard<'static, Engine>> {
-    // What a thread runs when its own data are gone is counted as lost.
+    // Events in a thread whose own data are gone are counted as lost.
     let mut engine = HERE
         .try_with(|here| {
             let mut here = here.borrow_mut();
@@ -288,7 +288,7 @@ impl Engine {
 
     /// Notes which predicate most of the deepest activations are of.
     #[cold]
-    fn note_most(&mut self) {
+    fn note_commonest(&mut self) {
         let mut counts = vec![0; self.functions.len()];
         let first = self.open.len().saturating_sub(LOOKED_AT);
         for &number in &self.open[first..] {
@@ -297,7 +297,7 @@ impl Engine {
                 *count += 1;
             }
         }
-        self.most = (0..counts.len()).rev().max_by_key(|&at| counts[at]).unwrap_or(0);
+        self.commonest = (0..counts.len()).rev().max_by_key(|&at| counts[at]).unwrap_or(0);
     }
 }
 
@@ -314,7 +314,7 @@ pub(crate) fn call(engine: i32, function: usize) -> Option<Number> {
     if depth > engine.deepest {
         engine.deepest = depth;
         if depth == DEEP {
-            engine.note_most();
+            engine.note_commonest();
         }
     }
     Some(number)
@@ -387,7 +387,8 @@ pub(crate) fn fail(engine: i32, number: Number) {
     end(engine, number, Call::fail, Place::fail);
 }
 
-/// What an exit has left was cut. Of all but continuations, [`pruned`] tells that.
+/// Choice points that an exit has left were cut. Ends activations whose continuation was called; [`pruned`]
+/// ends all others.
 pub(crate) fn exit_pruned(engine: i32, number: Number) {
     let Some(mut engine) = running(engine) else { return recording::lose() };
     let found = engine.activations.get(number).filter(|activation| activation.state == State::Continued);
@@ -444,7 +445,7 @@ pub(crate) fn live() -> usize {
 /// The most activations that an engine had open in a recording, and the predicate of most of the deepest.
 pub(crate) fn deepest(recording: u32) -> (usize, usize) {
     let of = all().filter(|engine| engine.recording == recording);
-    of.map(|engine| (engine.deepest, engine.most)).max().unwrap_or((0, usize::MAX))
+    of.map(|engine| (engine.deepest, engine.commonest)).max().unwrap_or((0, usize::MAX))
 }
 
 fn all() -> impl Iterator<Item = MutexGuard<'static, Engine>> {

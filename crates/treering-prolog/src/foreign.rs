@@ -9,7 +9,7 @@ use crate::{engine, kernel, recording};
 
 /// A reference to a term.
 type Term = usize;
-/// What a predicate returns: success, failure, or what to call it with again.
+/// The value that a predicate returns: success, failure, or the context to call it with again.
 type Outcome = usize;
 /// Why a predicate is called.
 type Control = *mut c_void;
@@ -92,7 +92,7 @@ fn this_engine() -> c_int {
     unsafe { PL_thread_self() }
 }
 
-/// What a nondeterministic predicate is called with again.
+/// The context that a nondeterministic predicate is called with again.
 fn retry(number: i64) -> Outcome {
     // SAFETY: the number fits: it has less than 62 bits.
     unsafe { _PL_retry(number as isize) }
@@ -262,7 +262,7 @@ const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 16] = [
     (c"$tr_kernel_predicate", 2, kernel_predicate, 0),
 ];
 
-/// What SWI-Prolog calls when it has loaded this library.
+/// The function that SWI-Prolog calls when it has loaded this library.
 #[unsafe(no_mangle)]
 #[expect(unreachable_pub, reason = "exported")]
 pub extern "C" fn install() {

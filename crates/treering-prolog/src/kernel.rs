@@ -48,7 +48,7 @@ pub(crate) struct Sort {
     unify: Option<unsafe extern "C" fn(usize, usize) -> c_int>,
 }
 
-/// What the kernel's nodes start with.
+/// The first word of the kernel's nodes.
 const MAGIC: u64 = 0x7ae3_8f24;
 
 /// The recording.
@@ -292,12 +292,13 @@ fn place() -> Result<(), String> {
 fn restore(core: &Core) {
     let Ok(memory) = memory() else { return };
     for (at, code) in &core.saved {
-        // What could be written before can be written again.
+        // The code could be written before, so it can be written again.
         let _ = memory.write_all_at(code, *at);
     }
 }
 
-/// Ends the recording and gives the kernel its functions back. What was recorded stays until the next.
+/// Ends the recording and gives the kernel its functions back. The recording stays readable until the next
+/// begins.
 pub(crate) fn end() {
     if IS_PLACED.load(Ordering::Acquire) {
         CORE.with(|core| {

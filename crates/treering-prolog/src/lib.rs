@@ -22,7 +22,7 @@
 
 #![cfg(target_os = "linux")]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
-// What links with SWI-Prolog is left out of the tests, which have no Prolog to link with.
+// The tests leave out the code that links with SWI-Prolog: they have no Prolog to link with.
 #![cfg_attr(test, allow(dead_code, reason = "used by the entry, which is left out"))]
 
 mod activation;

@@ -13,19 +13,19 @@ static STATE: Mutex<Option<Recording>> = Mutex::new(None);
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// What is being recorded.
+/// The recording that runs.
 struct Recording {
     options: Options,
     /// Those of the wrapped predicates, by the numbers in their wrappers.
     functions: Arc<[Function]>,
-    /// What they are called.
+    /// Their names.
     names: Vec<String>,
     /// Where the file is, if nobody is to keep it.
     _folder: Option<Folder>,
 }
 
 /// Tells the command `treering prolog` which file is written. Prolog's texts cannot hold every name.
-fn tell() {
+fn report_file() {
     use std::os::unix::ffi::OsStrExt as _;
     if let (Some(told), Some(path)) = (std::env::var_os("TREERING_PROLOG_TOLD"), treering_runtime::output()) {
         // The command says that it was not told.
@@ -42,7 +42,7 @@ fn state() -> MutexGuard<'static, Option<Recording>> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Which recording this is, from 1.
+/// The number of this recording, from 1.
 pub(crate) fn number() -> u32 {
     NUMBER.load(Relaxed)
 }
@@ -95,7 +95,7 @@ pub(crate) fn begin(output: &str, recursion: &str, clock: &str) -> Result<(), St
     treering_runtime::set_profiler(options.clone());
     treering_runtime::clear_profiler();
     if of_command.is_some() {
-        tell();
+        report_file();
     }
     LOST.store(0, Relaxed);
     *state = Some(Recording { options, functions: Vec::new().into(), names: Vec::new(), _folder: folder });
@@ -139,10 +139,10 @@ pub(crate) fn pause() {
     treering_runtime::clear_profiler();
 }
 
-/// What is to be said about a recording, with its table: lines of name, value.
+/// The facts about a recording, with its table: lines of name, value.
 pub(crate) fn facts() -> String {
-    let (deepest, most) = engine::deepest(number());
-    let named = state().as_ref().and_then(|recording| recording.names.get(most).cloned());
+    let (deepest, commonest) = engine::deepest(number());
+    let named = state().as_ref().and_then(|recording| recording.names.get(commonest).cloned());
     let named = named.unwrap_or_default();
     let lost = LOST.load(Relaxed);
     let path = treering_runtime::output().map(|path| path.display().to_string()).unwrap_or_default();

@@ -15,9 +15,9 @@ pub(crate) const PROF_EXIT: &str = "\
     53 48 8b 5f 08 66 48 8d 3d ?? ?? ?? ?? 66 66 48 e8 ?? ?? ?? ?? 48 89 de 5b 48 8b 38 e9 J0 J1 J2 J3";
 
 /// The function for calls. In the record of a thread, the current node is at C, a mark that the profiler
-/// itself runs at A, and the first root at R. What is expected of a node: its mark is the first
-/// word, then come the one above it at 0x8, its predicate at 0x10, and the sort of that at 0x18; calls
-/// at 0x20, recursive ones at 0x38; its neighbour at 0x50, and the first below it at 0x58.
+/// itself runs at A, and the first root at R. A node is expected to have its mark in the first word, then
+/// the node above it at 0x8, its predicate at 0x10, and the sort of that at 0x18; calls at 0x20, recursive
+/// ones at 0x38; its neighbour at 0x50, and the first below it at 0x58.
 pub(crate) const CALL: &str = "\
     41 54 49 89 d4 55 48 89 f5 53 48 8b 87 C0 C1 C2 C3 48 89 fb c7 87 A0 A1 A2 A3 01 00 00 00 48 85 c0 75 \
     7b 48 8b 97 R0 R1 R2 R3 48 85 d2 74 1c 48 39 6a 10 75 10 48 ff 42 20 48 89 93 C0 C1 C2 C3 e9 23 01 00 \

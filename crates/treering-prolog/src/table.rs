@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use treering_runtime::events::{Forest, Measured};
 
-/// What a predicate costs in all its places in the trees.
+/// The cost of a predicate in all its places in the trees.
 #[derive(Default)]
 struct Row {
     calls: u64,

@@ -11,7 +11,7 @@ use super::interpreter::{CURRENT_LINE, FILE_INDEX, NAME_INDEX, with_interpreter}
 use super::object::{describe, read, size_of_arguments};
 use super::recorded::HOT;
 use super::statement::{Caller, close, from_line, leave_statement};
-use super::{Pointer, awaited, go_on, pause, recorded, wanted, what};
+use super::{Pointer, deferred_start, go_on, pause, recorded, wanted, what};
 use crate::naming::{Known, Sort};
 use crate::stopwatch;
 
@@ -41,9 +41,9 @@ impl Request {
 
 /// Runs a function of Octave and records its call.
 ///
-/// Between two events the interpreter has executed some ten thousand instructions, so that most of
-/// what this touches has to come from memory again. What is common is therefore kept short and in
-/// a row: plain calls of functions that were called lately.
+/// Between two events the interpreter has executed some ten thousand instructions, so that most of the
+/// memory that this touches is in no cache. The common case is therefore kept short and in a row: plain
+/// calls of functions that were called lately.
 #[inline(always)]
 unsafe fn run(object: Pointer, sort: Sort, request: Request) -> Pointer {
     let bits = recorded();
@@ -55,7 +55,7 @@ unsafe fn run(object: Pointer, sort: Sort, request: Request) -> Pointer {
             Call::from_raw(ManuallyDrop::new(call).call).leave();
             return results;
         }
-    } else if bits & what::CALLS == 0 && !awaited::awaits() {
+    } else if bits & what::CALLS == 0 && !deferred_start::looks_at_calls() {
         return request.run();
     }
     // SAFETY: by this function's own requirement.
@@ -150,10 +150,10 @@ unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointe
     let mut _stop = None;
     if bits & what::CALLS == 0 {
         // SAFETY: the hook was given a function's object.
-        match unsafe { awaited(object, sort) } {
-            Awaited::Nothing => return request.run(),
-            Awaited::Script => {}
-            Awaited::LateCall(late) => _stop = Some(late),
+        match unsafe { watched_call(object, sort) } {
+            WatchedCall::Nothing => return request.run(),
+            WatchedCall::Script => {}
+            WatchedCall::LateCall(late) => _stop = Some(late),
         }
         bits = recorded();
     }
@@ -195,37 +195,37 @@ unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointe
     }
 }
 
-/// What a call is for which it may be that recording has waited.
-enum Awaited {
-    /// Nothing in particular; or nothing is awaited.
+/// The part that a call plays in the beginning or the end of a recording.
+enum WatchedCall {
+    /// None: hooks pass the call on.
     Nothing,
-    /// That of the script with which recording begins; it has begun.
+    /// It begins the recording, which runs now: the call of its script.
     Script,
-    /// That of a function of the user's while Octave ends; recorded as long as this lives.
+    /// It is recorded by itself, as long as this lives: a function of the user's while Octave ends.
     LateCall(LateCall),
 }
 
-/// The file of an object tells. A script's file may define a function, which Octave then runs.
+/// Decides by the file of an object. A script's file may define a function, which Octave then runs.
 #[cold]
 #[inline(never)]
-unsafe fn awaited(object: Pointer, sort: Sort) -> Awaited {
-    if !awaited::awaits() {
-        return Awaited::Nothing;
+unsafe fn watched_call(object: Pointer, sort: Sort) -> WatchedCall {
+    if !deferred_start::looks_at_calls() {
+        return WatchedCall::Nothing;
     }
     if matches!(sort, Sort::Builtin) {
-        if awaited::is_by_name() {
+        if deferred_start::is_for_builtin() {
             // SAFETY: by the caller, a function's object. The function itself mostly waits.
             let name = unsafe { read(object, NAME_INDEX.load(Relaxed)) };
-            awaited::has_come_by_name(&name);
+            deferred_start::begins_with_builtin(&name);
         }
-        return Awaited::Nothing;
+        return WatchedCall::Nothing;
     }
     // SAFETY: by the caller, a function's object.
     let file = unsafe { read(object, FILE_INDEX.load(Relaxed)) };
     if sort == Sort::User && ending::is_users(&file) {
-        return Awaited::LateCall(LateCall::begin());
+        return WatchedCall::LateCall(LateCall::begin());
     }
-    if awaited::has_come(&file) { Awaited::Script } else { Awaited::Nothing }
+    if deferred_start::begins_with_script(&file) { WatchedCall::Script } else { WatchedCall::Nothing }
 }
 
 /// Keeps the lines of a function that is not recorded out. Its time is its caller's.

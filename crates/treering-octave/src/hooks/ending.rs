@@ -2,7 +2,7 @@
 //!
 //! When a script is over Octave closes figures and calls what was left for the end. Of this only the
 //! functions of the user are part of the profile: those that `atexit` was given, and clean-ups and
-//! destructors of what is still there. What Octave does for itself is not.
+//! destructors of objects that still exist. Octave's own work is not.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -13,9 +13,9 @@ use treering_runtime::{Call, Function};
 
 use super::interpreter::{EVAL_OPTION, SHUTDOWN};
 use super::recorded::{resume, wanted};
-use super::{Pointer, awaited};
+use super::{Pointer, deferred_start};
 
-/// What was recorded when Octave began to end; 0 before that.
+/// The bits that were recorded when Octave began to end; 0 before that.
 static ENDING: AtomicU32 = AtomicU32::new(0);
 
 /// The folder with Octave's own functions.
@@ -53,7 +53,7 @@ pub(super) unsafe extern "C-unwind" fn shutdown(interpreter: Pointer) {
     if wanted() != 0 {
         ENDING.store(wanted(), Relaxed);
         resume(0);
-        awaited::wait_for_late_calls();
+        deferred_start::wait_for_late_calls();
     }
     // SAFETY: the address is that of a function of this type, and Octave has called it with this.
     unsafe {
@@ -74,7 +74,7 @@ impl Drop for Code {
 }
 
 pub(super) unsafe extern "C-unwind" fn eval_option(interpreter: Pointer) -> c_int {
-    let _code = awaited::has_come_by_option()
+    let _code = deferred_start::begins_with_eval_option()
         .then(|| Code(Some(Function::of_kind(function_kind::SCRIPT, b"--eval", b"", 0).enter())));
     // SAFETY: the address is that of the function of this type that the hook replaces; Octave has given its argument.
     unsafe {

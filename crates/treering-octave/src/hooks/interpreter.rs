@@ -1,4 +1,4 @@
-//! What is known of the interpreter, and the functions that the hooks stand in for.
+//! The state of the interpreter as the hooks know it, and the functions that they stand in for.
 
 use core::cell::RefCell;
 use core::mem::ManuallyDrop;
@@ -21,7 +21,7 @@ words!(USER_D0, USER_D1, SCRIPT_D0, SCRIPT_D1, MEX_D0, MEX_D1, DLD_D0, DLD_D1);
 // Functions and places in tables of virtual functions that are asked; 0 for none.
 words!(NAME_INDEX, FILE_INDEX, COUNT_INDEX, BUILTIN_TABLE, STATEMENT_LINE, FREE_TEXT, CURRENT_LINE);
 
-/// What is known of the interpreter.
+/// The state of the interpreter as the hooks know it.
 pub(super) struct Interpreter {
     pub(super) objects: Objects<Known>,
     pub(super) namer: Namer,

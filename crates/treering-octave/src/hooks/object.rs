@@ -52,7 +52,7 @@ unsafe fn virtual_function(object: Pointer, index: usize) -> usize {
     unsafe { (*object.cast::<*const usize>()).add(index).read() }
 }
 
-/// What an object that is seen for the first time is.
+/// Describes an object that is seen for the first time.
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn describe(object: Pointer, sort: Sort) -> Known {

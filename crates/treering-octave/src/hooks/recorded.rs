@@ -1,8 +1,8 @@
-//! What the hooks record, as bits that every event looks at.
+//! The kinds of events that the hooks record, as bits that every event looks at.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 
-/// What is recorded, as bits.
+/// The bits.
 pub(crate) mod what {
     /// Calls of functions.
     pub(crate) const CALLS: u32 = 1;
@@ -18,12 +18,12 @@ pub(crate) mod what {
     pub(crate) const NO_BUILTINS: u32 = 32;
 }
 
-/// What the hook of every call reads, in one line of the cache.
+/// The words that the hook of every call reads, in one line of the cache.
 #[repr(align(64))]
 pub(super) struct Hot {
-    /// What is recorded now; 0 also while a command of ours runs.
+    /// The bits that are recorded now; 0 also while a command of ours runs.
     recorded: AtomicU32,
-    /// What is recorded after that.
+    /// The bits that are recorded after that.
     wanted: AtomicU32,
     /// The functions that the hooks of calls stand in for.
     pub(super) user_function: AtomicUsize,
@@ -62,7 +62,7 @@ pub(crate) fn go_on() {
     HOT.recorded.store(HOT.wanted.load(Relaxed), Relaxed);
 }
 
-/// What is recorded now, as bits of [`what`].
+/// The bits that are recorded now; see [`what`].
 #[inline(always)]
 pub(crate) fn recorded() -> u32 {
     HOT.recorded.load(Relaxed)

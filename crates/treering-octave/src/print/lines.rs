@@ -1,4 +1,4 @@
-//! What lines cost, with their text and what they called.
+//! The costs of lines, with their text and the functions that they called.
 
 use core::fmt::Write as _;
 use std::ffi::OsStr;
