@@ -1,4 +1,5 @@
-//! Reads any bytes as a file of calls that a program compiled with `-pg` counted. What is read must be findable.
+//! Reads any bytes as a file of calls that a program compiled with `-pg` counted. Arcs that were read must
+//! be findable.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
         let Ok((gmon, _)) = read_of_width(bytes, wide) else { continue };
         let mut file = Vec::new();
         gmon.write(&mut file).expect("memory takes everything");
-        // What is measured may be no UTF-8, and is cut to 15 bytes.
+        // The unit's name may be no UTF-8, and is cut to 15 bytes.
         let (again, _) = read_of_width(&file, wide).expect("it was just written");
         assert_eq!((&again.arcs, &again.blocks), (&gmon.arcs, &gmon.blocks));
         assert!(again.histograms.iter().map(|one| &one.bins).eq(gmon.histograms.iter().map(|one| &one.bins)));

@@ -11,7 +11,7 @@ use crate::workspace;
 pub(crate) struct Archive {
     /// The name of the folder below the target directory.
     folder: &'static str,
-    /// What the archive holds, as a path in this repository.
+    /// The folder of this repository that the archive holds.
     hooks: &'static str,
     /// The library's crate.
     library: &'static str,
@@ -19,7 +19,7 @@ pub(crate) struct Archive {
     rust: &'static str,
     /// The file that names the version.
     manifest: &'static str,
-    /// What stands around the version there.
+    /// The text around the version in that file.
     around: [&'static str; 2],
     /// The ending of the archive's name.
     ending: &'static str,

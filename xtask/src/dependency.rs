@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use crate::workspace;
 
-/// What a crate of the workspace may use. Everything that is not named is refused.
+/// The dependencies that a crate of the workspace may have. Everything that is not named is refused.
 struct Rule {
     /// The crate.
     name: &'static str,
     /// The crates of the workspace that it may use.
     may_use: &'static [&'static str],
-    /// Which crates from elsewhere it may use.
+    /// The crates from outside of the workspace that it may use.
     elsewhere: Elsewhere,
 }
 
-/// Which crates from outside of the workspace may be used.
+/// A choice of crates from outside of the workspace.
 enum Elsewhere {
     /// Any that suits the crate's purpose.
     Any,
@@ -28,7 +28,7 @@ enum Elsewhere {
 
 use Elsewhere::{Any, Not, Only};
 
-/// What does I/O of its own, or is a format: kept out of the crates that must do neither.
+/// Crates that do I/O of their own, or are a format: kept out of the crates that must do neither.
 const INPUT_OUTPUT: &[&str] =
     &["libc", "memmap2", "nix", "object", "prost", "perf-event-open-sys", "rustix", "serde_json", "zstd"];
 
@@ -124,7 +124,7 @@ const RULES: &[Rule] = &[
     Rule { name: "xtask-bench", may_use: USED_BY_BENCHMARKS, elsewhere: Any },
 ];
 
-/// What the command line is made of.
+/// The crates that make up the command line.
 const EVERYTHING: &[&str] = &[
     "treering-analysis",
     "treering-archive",

@@ -1,4 +1,4 @@
-//! What the dependencies are: their licences, where they come from, and which Rust they need.
+//! Checks of dependencies: their licences, their sources, and the Rust they need.
 //!
 //! `cargo deny` checks more, but takes minutes to install. These are the parts that must never be missed, with the
 //! same list of licences: that of `deny.toml`.
@@ -53,7 +53,7 @@ impl Package {
         Self { name, licence: text("license"), source: text("source"), rust }
     }
 
-    /// What is wrong with it.
+    /// Its breaches of the rules.
     fn broken(&self, allowed: &[String], promised: (u64, u64)) -> Vec<String> {
         let mut broken = Vec::new();
         let name = &self.name;

@@ -10,11 +10,11 @@ pub(crate) struct Package {
     /// A file that is there when it is installed: a program on the search path, or a full path, in which `*` stands for
     /// the rest of a folder's name.
     found_as: &'static str,
-    /// What tests use it for.
+    /// Its use in the tests.
     used_for: &'static str,
 }
 
-/// What the tests use besides Rust.
+/// The programs that tests use besides Rust.
 const PACKAGES: &[Package] = &[
     Package { name: "gcc", found_as: "cc", used_for: "compiles the C programs that tests profile" },
     Package { name: "g++", found_as: "c++", used_for: "compiles the C++ programs that tests profile" },
@@ -176,7 +176,7 @@ fn install_what_can_be(
     if failed.is_empty() { Ok(()) } else { Err(failed.join(", ")) }
 }
 
-/// What a command that needs root starts with: nothing for root, else `sudo` where it asks nothing.
+/// The words before a command that needs root: none for root, else `sudo` where it asks nothing.
 fn as_root() -> Result<&'static [&'static str], String> {
     if !is_installed("apt-get") {
         return Err("there is no apt-get on this system".to_owned());

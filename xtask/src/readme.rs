@@ -11,7 +11,7 @@ use crate::workspace;
 pub(crate) struct Made {
     /// Where it is.
     pub(crate) path: PathBuf,
-    /// What it should hold.
+    /// The text that it should hold.
     text: String,
 }
 
@@ -79,7 +79,7 @@ fn for_readers(documentation: &str) -> String {
     text
 }
 
-/// What rustdoc takes for code in Rust.
+/// The names of code blocks that rustdoc takes for Rust.
 const RUST: [&str; 4] = ["rust", "no_run", "ignore", "should_panic"];
 
 /// The text with links that only rustdoc knows replaced by what they say.

@@ -1,4 +1,5 @@
-//! Which modules of a crate may use which: the rooms of a large crate, from the bottom to the top.
+//! The rules for modules of a large crate: its rooms, from the bottom to the top, and their uses of each
+//! other.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +54,7 @@ pub(crate) fn check() -> Result<Vec<String>, String> {
     Ok(broken)
 }
 
-/// What a file uses that it may not.
+/// The forbidden uses in a file.
 fn refusals(house: &House, place: &str, text: &str) -> Vec<String> {
     let own = place.split(['/', '.']).next().unwrap_or_default();
     if own == "lib" {

@@ -113,7 +113,7 @@ impl Passed {
     }
 }
 
-/// What is checked before the tests are run.
+/// The checks before the tests.
 const STEPS: &[Step] = &[
     ("formatting", formatting),
     ("lints", || {

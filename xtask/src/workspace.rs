@@ -25,7 +25,7 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// What `cargo metadata` tells of the workspace and of all that it depends on.
+/// The output of `cargo metadata` about the workspace and all that it depends on.
 pub(crate) fn metadata(options: &[&str]) -> Result<Value, String> {
     let output = cargo()
         .args(["metadata", "--format-version=1"])

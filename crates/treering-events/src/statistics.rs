@@ -52,9 +52,9 @@ impl ActivationStatistics {
     /// Takes in the activations of another node or run (Chan, Golub and LeVeque, "Updating
     /// formulae and a pairwise algorithm for computing sample variances", 1979).
     ///
-    /// The order does not matter, up to the rounding of the floats. What was calm for the one or
-    /// the other stays calm if the least of both lie between the same powers of two; otherwise only
-    /// what was calm where the least is lower.
+    /// The order does not matter, up to the rounding of the floats. Calm activations of either side stay
+    /// calm if the least of both lie between the same powers of two; otherwise only those of the side where
+    /// the least is lower.
     pub fn merge(&mut self, other: &Self) {
         self.total = self.total.saturating_add(other.total);
         if other.timed == 0 {

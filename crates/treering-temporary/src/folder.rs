@@ -74,7 +74,7 @@ impl Drop for Folder {
     }
 }
 
-/// Removes this user's folders whose processes have all ended. What cannot be removed stays.
+/// Removes this user's folders whose processes have all ended. A folder that cannot be removed stays.
 fn remove_stale(directory: &Path) {
     let Ok(own) = std::fs::metadata("/proc/self").map(|own| own.uid()) else { return };
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! What tests are written in: call traces and stacks as text, a scripted clock, synthetic profiles.
+//! Notations for tests: call traces and stacks as text, a scripted clock, synthetic profiles.
 //!
 //! A test says what a program did as data, so that a hundred cases survive a redesign of the
 //! interfaces. This crate is for tests and benchmarks only: it panics, with the line, on text

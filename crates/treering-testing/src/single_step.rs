@@ -5,8 +5,8 @@
 //! of all threads, children, signal handlers and generated code. [`Histogram`] counts executions by
 //! address; [`StepCounts`] makes of them what a counting collector would state.
 //!
-//! What cannot be stepped: programs that handle SIGTRAP, whose handler the kernel forgets at the first
-//! step that is made while SIGTRAP is blocked; and threads that execute a program other than from
+//! Some programs cannot be stepped: those that handle SIGTRAP, whose handler the kernel forgets at the
+//! first step that is made while SIGTRAP is blocked; and threads that execute a program other than from
 //! their process's first thread.
 //!
 //! Programs run at the same addresses in every run, with no environment but what is given, since
@@ -63,14 +63,15 @@ pub enum Step {
     Executed {
         /// The instruction.
         at: u64,
-        /// What runs next; nothing when the thread ended, or its process became another program.
+        /// The address of the next instruction; `None` when the thread ended, or its process became another
+        /// program.
         next: Option<u64>,
     },
     /// A signal came before `at` was executed, or because it could not be.
     Signal {
         /// The instruction that was not executed.
         at: u64,
-        /// What runs next; nothing when the signal ended the thread.
+        /// The address of the next instruction; `None` when the signal ended the thread.
         handler: Option<u64>,
     },
 }
@@ -86,7 +87,7 @@ pub trait Observer {
 pub struct Ended {
     /// Its exit status, unless a signal ended it.
     pub exit_status: Option<i32>,
-    /// What it wrote to its standard output, if that was asked for.
+    /// Its standard output, if that was asked for.
     pub output: Vec<u8>,
 }
 
@@ -134,8 +135,8 @@ impl Stepped {
     /// Executes the program with all its threads and children, and tells the observer of every step.
     ///
     /// # Errors
-    /// When the program cannot be started or traced, or takes more steps than allowed. What was
-    /// started is killed then.
+    /// When the program cannot be started or traced, or takes more steps than allowed. Its processes are
+    /// killed then.
     pub fn run(&self, observer: &mut dyn Observer) -> io::Result<Ended> {
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.arguments).env_clear().envs(self.environment.iter().cloned());

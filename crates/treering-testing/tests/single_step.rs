@@ -1,4 +1,4 @@
-//! What stepping finds in programs whose counts are known.
+//! Stepping of programs whose counts are known.
 #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
 
 use treering_testing::programs::{

@@ -68,8 +68,9 @@ fn is_private(path: &Path) -> bool {
         || (!temporary && (0..parts.len()).any(|at| is_hidden(at) && !holds_sources(at)))
 }
 
-/// Whether a file is in a folder for temporary files. What `TMPDIR` names is none if it holds the home directory, or is
-/// empty, which stands for everything: hidden files there are not to be read.
+/// Whether a file is in a folder for temporary files. The folder that `TMPDIR` names does not count if it
+/// holds the home directory, or if the name is empty, which stands for everything: hidden files there are
+/// not to be read.
 fn is_temporary(path: &Path, tmpdir: Option<OsString>, home: Option<OsString>) -> bool {
     let real = |path: OsString| {
         let path = PathBuf::from(path);

@@ -31,7 +31,7 @@ pub enum Sight {
     Running(Box<live::Read>),
     /// It has ended, and this is what it left.
     Ended(Box<Opened>),
-    /// It has ended, and what it left is gone. What was seen last is all there is.
+    /// It has ended, and its file is gone. The last profile that was read is all there is.
     Gone,
 }
 

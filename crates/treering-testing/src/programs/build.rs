@@ -15,16 +15,16 @@ use super::recipe::{Language, Recipe};
 pub enum BuildError {
     /// A file could not be read, written or run.
     Io {
-        /// What was being done to which file.
+        /// The operation and its file.
         doing: String,
-        /// What the system said.
+        /// The system's answer.
         error: io::Error,
     },
     /// The compiler refused.
     Compiler {
         /// The command line.
         command: String,
-        /// What the compiler said.
+        /// The compiler's messages.
         said: String,
     },
 }

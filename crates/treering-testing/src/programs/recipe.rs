@@ -1,4 +1,4 @@
-//! What is compiled and how.
+//! The programs to compile, and how.
 
 /// The language of a source file, which decides the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -290,7 +290,7 @@ recipe!(
     HEAP, "heap", "count/heap.c", C
 );
 recipe!(
-    /// What sanitizers find; to be compiled with one.
+    /// Faults that sanitizers find; to be compiled with one.
     SANITIZED, "sanitized", "count/sanitized.c", C, "-pthread"
 );
 recipe!(

@@ -19,7 +19,7 @@ pub enum Size {
     Long,
 }
 
-/// Which workload.
+/// The kind of workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadKind {
     /// Debian's `xz` on generated text.

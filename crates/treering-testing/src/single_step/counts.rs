@@ -1,4 +1,4 @@
-//! What a counting collector would state of a stepped program.
+//! The counts that a counting collector would state of a stepped program.
 
 use std::collections::HashMap;
 

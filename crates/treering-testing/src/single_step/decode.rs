@@ -3,7 +3,7 @@
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Mnemonic};
 use treering_profile::BranchKind;
 
-/// What an instruction is, as far as stepping and counting go.
+/// The kind of an instruction, as far as stepping and counting go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Instruction {
     /// How many bytes it has; 1 where they are no instruction.

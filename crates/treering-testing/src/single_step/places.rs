@@ -23,7 +23,7 @@ pub(super) struct Places {
     contents: HashMap<(ModuleId, u64), Content>,
 }
 
-/// What a mapping without a file held.
+/// The bytes of a mapping without a file.
 #[derive(Debug, Default)]
 struct Content {
     /// At which number of changes it was looked at.

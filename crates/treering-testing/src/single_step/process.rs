@@ -86,7 +86,7 @@ impl SteppedProcess {
         self.mappings.iter().find(holds).cloned()
     }
 
-    /// What lies at an address. Code is decoded once for as long as no system call is made.
+    /// The instruction at an address. Code is decoded once for as long as no system call is made.
     pub(super) fn instruction(&mut self, address: u64) -> Instruction {
         if let Some(&known) = self.instructions.get(&address) {
             return known;

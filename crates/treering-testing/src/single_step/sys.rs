@@ -11,7 +11,7 @@ use libc::{c_int, c_long, c_uint, c_void, pid_t};
 pub(super) const RIP: usize = 16 * 8;
 pub(super) const RAX: usize = 10 * 8;
 
-/// What a traced thread did.
+/// The event of a traced thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// It stopped at a signal; a `SIGTRAP` may be a finished step.
@@ -97,7 +97,7 @@ pub(super) fn signal_code(tid: pid_t) -> Option<c_int> {
     (got == 0).then_some(info.si_code)
 }
 
-/// What the kernel has to say about an event: the number of a new thread, for instance.
+/// The kernel's number for an event: that of a new thread, for instance.
 pub(super) fn event_message(tid: pid_t) -> io::Result<u64> {
     let mut message: u64 = 0;
     let to = std::ptr::from_mut(&mut message).cast::<c_void>();

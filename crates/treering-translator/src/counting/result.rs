@@ -99,7 +99,7 @@ pub struct ThreadCounts {
     /// The transfers of control.
     pub branches: Vec<Branch>,
     /// Targets of returns that reached the tracer, which are not counted. They include targets behind no
-    /// call. Which others are among them depends on the program's history.
+    /// call. It depends on the program's history which others are among them.
     pub returned: Vec<u64>,
     /// Its calling context tree, if that was asked for.
     pub tree: Option<ContextTree>,

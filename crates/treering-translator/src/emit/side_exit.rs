@@ -28,7 +28,7 @@ use crate::program::region::PAGE;
 pub(crate) struct SideExit {
     /// The counter of the exit.
     pub(crate) counter: u32,
-    /// Which successor is the next block of the trace.
+    /// The successor that is the next block of the trace.
     pub(crate) follows: BranchBias,
     /// Whether no flag is live at the exit's target.
     flags_are_dead: bool,

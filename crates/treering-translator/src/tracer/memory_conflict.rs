@@ -44,7 +44,7 @@ enum Ours {
 }
 
 impl AddressSpace {
-    /// Which part of our memory lies between two addresses.
+    /// The part of our memory that lies between two addresses.
     fn ours_within(&self, from: u64, to: u64) -> Option<Ours> {
         let overlaps = |start: u64, size: u64| start < to && from < start + size;
         let is_other = FIXED.iter().any(|&(start, size)| overlaps(start, size))

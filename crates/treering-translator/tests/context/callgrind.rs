@@ -18,7 +18,7 @@ use crate::tree::{Names, check, tree};
 /// Calls and instructions with all callees, by caller and callee.
 type Arcs = BTreeMap<(String, String), [u64; 2]>;
 
-/// What a program's functions do below `main`.
+/// The calls and costs of a program's functions below `main`.
 #[derive(Default)]
 struct Found {
     arcs: Arcs,
@@ -103,7 +103,7 @@ fn callers<'a>(nodes: &[ContextNode], node: &ContextNode, names: &'a Names) -> V
     callers
 }
 
-/// What Callgrind finds of a program; nothing if it is missing.
+/// Callgrind's arcs of a program; `None` if it is missing.
 fn callgrind(program: &Path) -> Option<Arcs> {
     let Some(valgrind) = installed("valgrind") else {
         println!("skipped: valgrind is not installed");

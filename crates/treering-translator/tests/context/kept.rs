@@ -1,4 +1,4 @@
-//! What is kept of trees in files while a program is counted says the same as the counts.
+//! Trees that are kept in files while a program is counted agree with the counts.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -40,7 +40,8 @@ fn calls_and_jumps_to_functions_are_those_that_the_program_makes() {
             assert_eq!(calls[function], number, "{function} {flags:?}");
         }
         assert_eq!(unmatched_returns(&counts), 0);
-        // What jumps to another function hands its place on; what `longjmp` leaves is left.
+        // A function that jumps to another one hands its place on; functions that `longjmp` leaves are
+        // left.
         for (function, chain) in [("twice", "main twice"), ("maybe_jump", "main maybe_jump")] {
             let chains = names.chains(&counts.programs[0], function);
             assert_eq!(chains.keys().map(|key| &**key).collect::<Vec<_>>(), [chain]);

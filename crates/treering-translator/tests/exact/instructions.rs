@@ -57,7 +57,7 @@ pub(crate) fn stepped(program: &Path, arguments: &[&str]) -> Executions {
     executions
 }
 
-/// What the counts of blocks say of single instructions.
+/// The executions of single instructions, from the counts of blocks.
 pub(crate) fn executions(counts: &Counts) -> Executions {
     let mut all = BTreeMap::<u64, i64>::new();
     let mut files = HashMap::new();

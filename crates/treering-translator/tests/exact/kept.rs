@@ -1,4 +1,4 @@
-//! What is kept in files while a program is counted says the same as the counts.
+//! Counts that are kept in files while a program is counted agree with the result.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is known of instructions since they were translated is what their bytes say.
+//! Facts about instructions that are known since their translation agree with their bytes.
 
 use treering_recover::{KnownInstructions, recover};
 use treering_testing::programs::{CONTROL_FLOW, LEAF_THREADS, OBJECTS, Program, REWRITTEN, SIGNALS};

@@ -18,7 +18,7 @@ fn assert_all(counts: &Counts) {
 #[test]
 fn counters_make_room_for_memory_at_any_address() {
     let program = WANTED_MEMORY.build().unwrap();
-    // What lies there is 0 to the program at first, and no count is lost.
+    // Memory that the program maps there is 0 at first, and no count is lost.
     assert_all(&check_own(&program, &[COUNTERS, "1000"]));
     let elsewhere = ["300000000000", "7e8000000000", "54ff00000000", "10000000", BEHIND_TABLES];
     let arguments = elsewhere.map(|wanted| [wanted, "1000"]);

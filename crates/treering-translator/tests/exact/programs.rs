@@ -363,7 +363,7 @@ fn two_runs_differ_in_no_count() {
         all
     };
     assert_eq!(branches(&first), branches(&second));
-    // What is not executed is not translated when that is known.
+    // Instructions that are known not to be executed are not translated.
     let [(translated, executed), again] = [&first, &second]
         .map(|counts| (counts.programs[0].translated, counts.programs[0].blocks.len() as u32));
     assert!(translated > executed + executed / 4, "{translated} translated, {executed} executed");

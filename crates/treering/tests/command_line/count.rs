@@ -313,7 +313,7 @@ fn lines_of_a_tree_are_found_by_the_report_as_well() {
     assert_eq!(whole.2, split.2);
 }
 
-/// What a report prints, but for the command, which is at another place in each case.
+/// A report without the line of the command, whose path differs in each case.
 fn without_command(session: &Session, arguments: &[&str]) -> String {
     let text = session.run(&words(arguments)).stdout;
     text.lines().filter(|line| !line.starts_with("command ")).map(|line| format!("{line}\n")).collect()

@@ -57,7 +57,7 @@ impl Running {
         Pid::from_raw(self.child.id().cast_signed())
     }
 
-    /// What the program still says when its input ends, and its status.
+    /// Ends the program's input; the rest of its output, and its status.
     fn end(&mut self) -> (String, Option<i32>) {
         drop(self.input.take());
         let mut rest = String::new();
@@ -65,7 +65,7 @@ impl Running {
         (rest.trim().to_owned(), self.child.wait().expect("it is our child").code())
     }
 
-    /// What `/proc` says of it.
+    /// A file of the program in `/proc`.
     fn proc(&self, name: &str) -> String {
         std::fs::read_to_string(format!("/proc/{}/{name}", self.pid())).unwrap_or_default()
     }
@@ -85,7 +85,7 @@ impl Running {
     }
 }
 
-/// What it says if all was so.
+/// The line by which the program reports that it found no fault.
 const AS_IT_SHOULD: &str = "as-it-should";
 
 /// Whether a line of `maps` is memory that the tracer has put there. The names of files tell nothing: a checkout may be

@@ -1,4 +1,4 @@
-//! What is left of a count when the program or `treering` itself is killed.
+//! The files of a count that remain when the program or `treering` itself is killed.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdout, Command, Stdio};

@@ -54,7 +54,7 @@ fn code_that_goes_or_changes_by_system_calls_runs_as_it_does_alone() {
     check_runs_alike(&Session::new(), &CHANGED_CODE.build().expect("the compiler is installed"));
 }
 
-/// What `--flat` says of functions with a name: their modules, calls and own costs.
+/// Functions with a name in `report --flat`: their modules, calls and own costs.
 fn functions(session: &Session, name: &str) -> Vec<(String, u64, u64)> {
     let text = session.output(&["report", "treering.trg", "--flat", "--json"]);
     let report: Value = serde_json::from_str(&text).expect("JSON is printed");

@@ -1,7 +1,7 @@
 //! Runs the real `treering` on programs whose costs are known beforehand.
 //!
-//! One file for each subcommand. What is compared are relations between costs, never durations:
-//! the machine may be busy. A test that cannot run here prints a line that starts with `skipped:`.
+//! One file for each subcommand. Tests compare relations between costs, never durations: the machine may be
+//! busy. A test that cannot run here prints a line that starts with `skipped:`.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stderr, reason = "tests say what they skipped")]
 

@@ -1,7 +1,7 @@
 //! `treering record` on threads and processes that live about as long as the interval between samples.
 //!
-//! The programs tell their true times by the clocks of their threads. What is compared are shares, with
-//! twice the margin of the printed intervals.
+//! The programs tell their true times by the clocks of their threads. The tests compare shares, with twice
+//! the margin of the printed intervals.
 
 use treering_testing::programs::{SHORT_LIVES, installed};
 
