@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_missing() {
+    fn installed_programs_are_found() {
         assert!(is_installed("sh"));
         assert!(is_installed("/"));
         assert!(!is_installed("no-such-program-anywhere"));

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_compiler_refuses_is_told() {
+    fn compiler_errors_are_reported() {
         let error = EXITS_WITH.variant("wrong", &["-no-such-flag"]).build().expect_err("no such flag");
         assert!(error.to_string().contains("-no-such-flag"), "{error}");
     }

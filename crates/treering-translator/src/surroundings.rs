@@ -135,7 +135,7 @@ mod tests {
     use treering_x86::decode;
 
     #[test]
-    fn only_what_is_held_is_answered() {
+    fn only_held_surroundings_are_answered() {
         let answered = |level, is_held, bytes: &[u8]| {
             let mut block = Vec::new();
             decode(bytes, 0, 1, &mut block);

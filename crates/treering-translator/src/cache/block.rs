@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_touches_changed_code_is_retired_once() {
+    fn blocks_that_touch_changed_code_are_retired_once() {
         let (mut blocks, _, _) = blocks();
         assert!(blocks.retire(0x1006, 0x2000).is_empty());
         assert_eq!(blocks.retire(0x1005, 0x1006), [0]);

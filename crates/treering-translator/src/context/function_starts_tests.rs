@@ -68,7 +68,7 @@ fn parts_of_functions_that_lie_apart_are_no_functions() {
 }
 
 #[test]
-fn what_is_no_program_says_nothing() {
+fn files_that_are_no_programs_have_no_function_starts() {
     let directory = std::env::temp_dir().join(format!("treering-starts-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let file = directory.join("file");

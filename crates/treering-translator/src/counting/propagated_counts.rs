@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_were_made_count_for_what_is_called() {
+    fn calls_count_for_their_targets() {
         // The function has a lower number than its callers; one of them was left before its call, twice.
         let blocks = [
             (block(0x10, 1, None), 5, 0),

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_in_a_set_is_found_in_its_page() {
+    fn offsets_in_a_set_are_found_in_their_pages() {
         let all = [0, 1, 0xfff, 0x1000, 0x5003, 0x5004, 0x9fff];
         let offsets = Offsets::of(all.iter().rev().chain(&all).copied().collect());
         assert_eq!(offsets.len(), all.len());

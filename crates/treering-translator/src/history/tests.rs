@@ -89,7 +89,7 @@ fn blocks_of(module: &Module) -> Vec<u32> {
 }
 
 #[test]
-fn what_was_executed_is_known_in_the_next_run() {
+fn executed_code_is_known_in_the_next_run() {
     let directory = directory("next");
     let [program, library] = files(&directory);
     let both = [&*program, &*library];
@@ -116,7 +116,7 @@ fn what_was_executed_is_known_in_the_next_run() {
 }
 
 #[test]
-fn what_is_expected_was_executed_in_the_last_two_runs() {
+fn expected_code_was_executed_in_the_last_two_runs() {
     let directory = directory("two");
     let [program, library] = files(&directory);
     let both = [&*program, &*library];
@@ -158,7 +158,7 @@ fn where_a_block_led_most_often_comes_first() {
 }
 
 #[test]
-fn the_course_of_a_block_is_that_of_the_last_run_that_told() {
+fn branch_bias_is_that_of_the_last_run_that_had_one() {
     let directory = directory("bias");
     let [program, library] = files(&directory);
     let run = |biases: [Option<BranchBias>; 3]| {
@@ -238,7 +238,7 @@ fn of_which_run_the_courses_are_is_kept() {
 }
 
 #[test]
-fn what_is_not_ours_or_damaged_is_not_used() {
+fn hints_of_others_or_damaged_ones_are_not_used() {
     let directory = directory("damaged");
     let [program, library] = files(&directory);
     learn(&directory, &counts([&program, &library], &[(0, 0), (0, 4), (1, 0)], &[(0, 2 << 32)]));
@@ -296,7 +296,7 @@ fn files_that_are_used_again_are_not_old() {
 }
 
 #[test]
-fn what_is_not_to_be_learned_is_not_kept() {
+fn runs_that_do_not_learn_keep_nothing() {
     let directory = directory("learns");
     let [program, library] = files(&directory);
     learn(&directory, &counts([&program, &library], &[(0, 0)], &[]));

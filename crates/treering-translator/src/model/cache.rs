@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_first_cache_misses_is_looked_up_in_the_last() {
+    fn misses_of_the_first_cache_are_looked_up_in_the_last() {
         let shape = |size| CacheShape::new(size, 1, 16).unwrap();
         let mut caches = Caches::new(&Geometry { i1: shape(16), d1: shape(16), ll: shape(64) });
         assert_eq!(caches.data(0, 4), Found::Memory);
@@ -291,7 +291,7 @@ mod tests {
 
         /// The least recently used order, worked out naively.
         #[test]
-        fn it_does_what_a_list_of_uses_says(addresses in prop::collection::vec(0_u64..4096, 1..400)) {
+        fn caches_agree_with_a_list_of_uses(addresses in prop::collection::vec(0_u64..4096, 1..400)) {
             let (mut cache, mut uses) = (cache(256, 4, 16), Vec::<u64>::new());
             for address in addresses {
                 let line = address / 16;

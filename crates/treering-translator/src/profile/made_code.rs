@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn other_code_at_an_address_is_of_another_generation_and_the_same_code_of_the_same() {
+    fn generations_at_an_address_differ_exactly_where_the_code_differs() {
         let (found, runs) = generations(&[
             (0x10, &[1, 2, 3]),
             (0x10, &[1, 9]),

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_another_file_is_hidden() {
+    fn only_other_files_are_hidden() {
         let own = std::process::id().cast_signed();
         let (here, other) = (Path::new("/proc/self/exe"), Path::new("/etc/passwd"));
         assert_eq!(HiddenFile::find(here, here), None);

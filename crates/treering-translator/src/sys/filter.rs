@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_tracer_must_know_stops() {
+    fn only_calls_that_the_tracer_must_see_stop() {
         let say = |number, arguments| verdict(&filter(For::Program), number, 0x1000, arguments, X86_64);
         assert_eq!(say(libc::SYS_read, [0; 3]), ALLOW);
         assert_eq!(say(libc::SYS_mmap, [0, 4096, 3]), ALLOW);

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_touched_is_found() {
+    fn touched_memory_is_found() {
         let path = std::env::temp_dir().join(format!("treering-written-{}", std::process::id()));
         let in_file = SharedMemory::in_file(&path, 1 << 20).unwrap();
         std::fs::remove_file(&path).unwrap();
@@ -378,7 +378,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "shared memory ends before")]
-    fn what_lies_behind_the_end_is_not_touched() {
+    fn memory_behind_the_end_is_not_touched() {
         SharedMemory::new("test", 4096).unwrap().store(4096, 1);
     }
 }

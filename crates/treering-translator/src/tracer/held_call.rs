@@ -306,7 +306,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_until_a_time_of_the_clock_are_told_by_what_is_left() {
+    fn waits_until_a_time_are_passed_on_as_the_time_left() {
         let now = 5 * SECOND;
         let up = beginning(libc::CLOCK_MONOTONIC).unwrap_or(0);
         let ends = move |_| Some(up + 7 * SECOND);

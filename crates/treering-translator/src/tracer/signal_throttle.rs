@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_process_sends_to_itself_never_waits() {
+    fn signals_of_a_process_to_itself_never_wait() {
         let own = std::process::id().cast_signed();
         let sent = |to| {
             let info = SignalInfo::sent_again(libc::SIGALRM).with_code(libc::SI_USER).with_sender(own);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_again_is_delivered_once_as_it_was() {
+    fn signals_sent_again_are_delivered_once_with_their_first_data() {
         let mut rest = resting();
         let again = SignalInfo::sent_again(libc::SIGALRM);
         let first = HeldSignal { signal: libc::SIGALRM, info: SignalInfo::of_kernel().with_address(5) };
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_thread_that_ends_comes_to_another_one() {
+    fn signals_waiting_for_a_thread_that_ends_go_to_another_thread() {
         let (mut ended, mut other) = (resting(), SignalThrottle::default());
         let Admission::At(due) = ended.admit(timer(libc::SIGTERM), PID) else { panic!("{ended:?}") };
         assert_eq!(other.inherit(ended), [(libc::SIGTERM, due)]);

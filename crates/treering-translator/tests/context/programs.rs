@@ -78,7 +78,7 @@ fn functions_not_called_before_take_the_place_of_those_that_jump_to_them() {
 /// In the first run the blocks that are translated for a request are those that it leads to, later ones all that
 /// were executed.
 #[test]
-fn trees_do_not_depend_on_what_is_known_of_a_program() {
+fn trees_do_not_depend_on_hints_about_a_program() {
     let stripped = ["-s"];
     let programs = [
         CONTROL_FLOW.build().unwrap(),
@@ -122,7 +122,7 @@ fn each_depth_of_a_recursion_has_its_node() {
 }
 
 #[test]
-fn exceptions_leave_what_they_pass_through() {
+fn exceptions_leave_the_functions_they_pass_through() {
     for flag in ["-static", "-O1"] {
         let program = OBJECTS.variant(&format!("tree{flag}"), &[flag]).build().unwrap();
         let counts = check(&program, &[]);
@@ -136,7 +136,7 @@ fn exceptions_leave_what_they_pass_through() {
 }
 
 #[test]
-fn handlers_run_below_what_they_interrupt() {
+fn handlers_run_below_the_functions_they_interrupt() {
     let program = SIGNALS.build().unwrap();
     let counts = check(&program, &["20"]);
     let names = Names::of(&program);
@@ -224,7 +224,7 @@ fn upper_parts_of_registers_are_in_use_where_they_are_without_us() {
 
 /// Where a tree keeps them meanwhile, and in what follows branches as they went in the last run.
 #[test]
-fn registers_are_what_they_were_between_returns_and_calls() {
+fn registers_keep_their_values_between_returns_and_calls() {
     let program = HELD.build().unwrap();
     let hints = std::env::temp_dir().join(format!("treering-held-{}", std::process::id()));
     for arguments in
@@ -237,7 +237,7 @@ fn registers_are_what_they_were_between_returns_and_calls() {
 
 /// In the first run each block adds its own instructions.
 #[test]
-fn what_is_paid_for_at_once_is_what_was_executed() {
+fn counts_added_once_for_many_blocks_are_those_of_each_block() {
     let program = ROWS.build().unwrap();
     let hints = std::env::temp_dir().join(format!("treering-rows-{}", std::process::id()));
     let runs = [0, 1, 2].map(|_| counted_with(Some(&hints), &program, &["20000"]));

@@ -56,7 +56,7 @@ fn signals_without_effect_end_no_call() {
 
 /// The tracer's filter showed.
 #[test]
-fn restrictions_of_a_program_are_answered_as_it_set_them() {
+fn programs_see_the_restrictions_that_they_set() {
     check(&OWN_RULES, &[]);
 }
 

@@ -8,7 +8,7 @@ use crate::instructions::{counted, executions};
 
 /// Real programs have room for eight million blocks; here for so few that not even the loader gets to its end.
 #[test]
-fn a_program_without_counters_is_ended_and_what_it_did_until_then_is_counted() {
+fn programs_without_counters_are_ended_and_counted_until_then() {
     let program = CONTROL_FLOW.build().unwrap();
     let all = executions(&counted(&program, &[]));
     let command = Command {

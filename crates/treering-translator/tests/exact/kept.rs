@@ -98,7 +98,7 @@ fn of_threads_and_children() {
 }
 
 #[test]
-fn what_a_killed_count_has_left_is_moved_away_and_what_counts_is_left_alone() {
+fn files_of_a_killed_count_are_moved_away_and_those_of_a_running_one_stay() {
     let directory = unused("twice");
     let run = || {
         let words = vec!["true".into()];

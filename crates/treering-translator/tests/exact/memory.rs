@@ -37,7 +37,7 @@ fn counters_make_room_for_memory_at_any_address() {
 const BEHIND_TABLES: &str = "7d000000";
 
 #[test]
-fn memory_that_cannot_be_given_is_told() {
+fn memory_that_cannot_be_given_is_reported() {
     let program = WANTED_MEMORY.build().unwrap();
     let counts = counted(&program, &[TABLES, "1000", "asks"]);
     assert_eq!(counts.ended, Ended::Exited(4));

@@ -217,7 +217,7 @@ fn loops_of_one_block_count_where_code_may_be_written_to() {
 }
 
 #[test]
-fn registers_that_nothing_uses_between_calls_stay_what_they_are() {
+fn unused_registers_keep_their_values_between_calls() {
     assert_eq!(check(&HELD.build().unwrap(), &["200"]).ended, Ended::Exited(0));
 }
 
@@ -248,7 +248,7 @@ fn a_return_to_a_known_address_with_other_upper_bits_is_a_fault() {
 }
 
 #[test]
-fn what_is_called_goes_while_its_callers_stay() {
+fn code_of_callees_is_removed_while_callers_stay() {
     let program = CREDITED.build().unwrap();
     let counts = check(&program, &[]);
     assert_eq!((counts.ended, &counts.not_counted), (Ended::Exited(0), &Vec::new()));
@@ -372,7 +372,7 @@ fn two_runs_differ_in_no_count() {
 }
 
 #[test]
-fn what_is_no_program_is_told() {
+fn missing_programs_and_texts_have_exit_statuses() {
     let count = |word: &str| {
         let words = vec![word.into()];
         treering_translator::count(&treering_translator::Command { words, ..Default::default() })

@@ -54,7 +54,7 @@ fn a_function_is_counted_however_it_is_reached() {
 }
 
 #[test]
-fn marks_select_what_is_between_them() {
+fn marks_select_the_code_between_them() {
     let counts = counted(&[], true, Command::default());
     assert_eq!((calls_of_leaf(&counts), &counts.not_counted), (40, &Vec::new()));
     assert_eq!(calls_of_leaf(&counted(&["wanted"], true, Command::default())), 940);
@@ -76,21 +76,21 @@ fn a_function_that_takes_its_arguments_off_the_stack_is_left() {
 }
 
 #[test]
-fn a_selected_function_that_does_not_return_is_told() {
+fn selected_functions_that_do_not_return_are_reported() {
     let counts = counted(&["jumps"], false, Command { words: vec!["jump".into()], ..Command::default() });
     assert_eq!(calls_of_leaf(&counts), 7 + 40 + 500, "up to the end of its thread");
     assert!(counts.not_counted[0].detail.contains("longjmp"), "{:?}", counts.not_counted);
 }
 
 #[test]
-fn children_are_left_out_and_told() {
+fn children_are_left_out_and_reported() {
     let counts = counted(&["wanted"], false, Command { without_children: true, ..Command::default() });
     assert_eq!((counts.programs.len(), calls_of_leaf(&counts)), (1, 800));
     assert_eq!(counts.not_counted.len(), 1);
 }
 
 #[test]
-fn what_is_kept_in_files_agrees() {
+fn counts_in_files_agree_with_the_result() {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("selected-{}", std::process::id()));
     let keep = Some(directory.clone());
     let mut counts = counted(&["wanted"], true, Command { keep, ..Command::default() });

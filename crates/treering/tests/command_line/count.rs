@@ -41,7 +41,7 @@ fn two_runs_state_the_same_numbers() {
 }
 
 #[test]
-fn what_a_program_executed_is_known_in_the_next_run_and_changes_nothing() {
+fn code_kept_from_the_last_run_is_used_and_changes_no_count() {
     let session = Session::new();
     let path = CONTROL_FLOW.build().expect("the compiler is installed");
     let kept = session.path("cache/treering/code");
@@ -178,7 +178,7 @@ fn the_exit_status_is_the_programs() {
 }
 
 #[test]
-fn what_is_no_program_is_an_error() {
+fn missing_programs_and_directories_are_errors() {
     let session = Session::new();
     let missing = count(&session, &[], &words(&["./no-such-program"]));
     assert_eq!(missing.shell_status(), 127, "{missing:#?}");

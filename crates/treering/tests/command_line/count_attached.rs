@@ -207,7 +207,7 @@ fn calls_from_where_translated_code_was_are_as_any_other_in_what_is_executed_lat
 }
 
 #[test]
-fn what_a_process_executes_later_can_be_attached_to_as_well() {
+fn processes_can_be_attached_to_after_exec() {
     let session = Session::new();
     let mut running = Running::start(&ATTACHED, &[]);
     assert_eq!(running.line(), "ready");
@@ -288,7 +288,7 @@ fn children_are_counted_from_then_on() {
 }
 
 #[test]
-fn what_is_left_in_files_by_a_killed_count_can_be_read() {
+fn files_of_a_killed_count_can_be_read() {
     let session = Session::new();
     let mut running = Running::start(&ATTACHED, &[]);
     assert_eq!(running.line(), "ready");
@@ -316,7 +316,7 @@ fn refused(pid: Pid, why: &str, hint: &str) {
 }
 
 #[test]
-fn what_lies_below_a_stack_is_left_alone() {
+fn memory_below_a_stack_is_left_alone() {
     for arguments in [&[][..], &["others"]] {
         let session = Session::new();
         let mut running = Running::start(&EDGE, arguments);
@@ -380,7 +380,7 @@ fn an_interrupt_is_not_lost_however_soon_it_comes() {
 }
 
 #[test]
-fn what_cannot_be_attached_to_is_refused_and_goes_on() {
+fn processes_that_cannot_be_attached_to_are_refused_and_go_on() {
     /// Linux has no process of such a number.
     const NOBODY: i32 = 1 << 22;
     refused(Pid::from_raw(NOBODY), "there is no process", "ps -e");

@@ -71,7 +71,7 @@ fn leaks_are_found_whatever_is_asked() {
 }
 
 #[test]
-fn what_sanitizers_find_is_what_they_find_without_us() {
+fn sanitizers_find_the_same_faults_while_counted() {
     let session = Session::new();
     let all = [
         ("gcc", "address", "overflow"),

@@ -42,7 +42,7 @@ fn callgrind_counts_the_same_within_a_function() {
 }
 
 #[test]
-fn what_was_selected_stands_in_the_profile() {
+fn profiles_state_the_selection() {
     let session = Session::new();
     let outcome = count(&session, &["--marked"]);
     assert!(outcome.stderr.contains("between the program's own marks"), "{outcome:#?}");

@@ -24,7 +24,7 @@ fn blocks(session: &Session, function: &str) -> Value {
 
 /// Handlers go on behind the fault, or elsewhere.
 #[test]
-fn what_is_executed_of_a_block_before_a_fault_stands_in_the_file() {
+fn instructions_before_a_fault_in_their_block_are_counted() {
     let session = Session::new();
     let path = LEFT_AT_FAULTS.build().expect("the compiler is installed");
     for options in [&["--no-cache"][..], &[], &[], &["--tree"]] {
@@ -125,7 +125,7 @@ fn every_instruction_was_counted_only_if_every_child_was() {
 
 /// As `env` would.
 #[test]
-fn what_runs_a_program_that_a_signal_ends_is_ended_by_it_as_well() {
+fn treering_ends_by_the_signal_that_ended_the_program() {
     use std::os::unix::process::ExitStatusExt as _;
     let session = Session::new();
     crate::octave::library();
@@ -201,7 +201,7 @@ fn a_program_that_steps_itself_is_refused() {
 }
 
 #[test]
-fn what_is_continued_while_it_becomes_another_program_does_not_stay_stopped() {
+fn processes_continued_during_exec_do_not_stay_stopped() {
     let session = Session::new();
     let path = STOPPED_AT_EXEC.build().expect("the compiler is installed");
     for seed in ["1", "2", "3"] {
@@ -292,7 +292,7 @@ fn counts_whose_file_cannot_be_written_are_written_elsewhere() {
 
 /// Only root can take another user's rights to try it.
 #[test]
-fn what_may_be_executed_and_not_read_runs_uncounted_and_is_named() {
+fn unreadable_programs_run_uncounted_and_are_named() {
     let session = Session::new();
     let prepared = "[ $(id -u) = 0 ] || exit 99; cp /bin/true closed && chmod 711 closed && chmod 755 . && \
                     mkdir -m 777 own && cp \"$0\" own/treering && cd own && ";
@@ -312,7 +312,7 @@ fn what_may_be_executed_and_not_read_runs_uncounted_and_is_named() {
 }
 
 #[test]
-fn what_is_ended_while_it_is_prepared_does_not_end_well() {
+fn programs_ended_during_preparation_do_not_succeed() {
     let session = Session::new();
     let path = UNDER_FILTER.build().expect("the compiler is installed");
     let outcome = count(&session, &[], &path, &["close", "kill", "/bin/true"]);
@@ -321,7 +321,7 @@ fn what_is_ended_while_it_is_prepared_does_not_end_well() {
 }
 
 #[test]
-fn what_is_ended_before_its_first_instruction_is_said_to_be() {
+fn programs_ended_before_their_first_instruction_are_reported() {
     let session = Session::new();
     let path = BEYOND.build().expect("the compiler is installed");
     let outcome = count(&session, &[], &path, &[]);
