@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_deviation_and_calm_activations_follow_from_what_a_node_keeps() {
+    fn mean_deviation_and_calm_activations_follow_from_the_fields_of_a_node() {
         let mut node = Measured::new(1, None, record());
         node.turn_into_nanoseconds(1.0);
         let ticks = [100.0, 150.0, 90.0, 185.0, 1000.0, 95.0];

@@ -70,7 +70,7 @@ run! {
     every_function_is_counted_to_the_byte
     blocks_are_as_large_and_as_aligned_as_was_asked_for
     frees_in_other_threads_are_counted_apart
-    resizing_keeps_what_is_in_a_block
+    resizing_keeps_the_content_of_a_block
     impossible_sizes_are_refused
     a_child_leaves_the_numbers_of_its_parent_alone
     sixty_four_threads_lose_no_byte
@@ -198,7 +198,7 @@ mod scripts {
 
     #[test]
     #[ignore = "run by another test, with the library in front"]
-    fn resizing_keeps_what_is_in_a_block() {
+    fn resizing_keeps_the_content_of_a_block() {
         let path = record();
         {
             scope!("script");

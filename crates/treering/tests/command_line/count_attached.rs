@@ -135,7 +135,7 @@ fn calls_of(session: &Session, function: &str) -> u64 {
 }
 
 #[test]
-fn a_process_is_counted_while_it_is_attached_to_and_goes_on_by_itself() {
+fn processes_are_counted_while_attached_to_and_go_on_afterwards() {
     let session = Session::new();
     let mut running = Running::start(&ATTACHED, &[]);
     assert_eq!(running.line(), "ready");
@@ -190,7 +190,7 @@ fn place_of_code(running: &Running) -> String {
 }
 
 #[test]
-fn calls_from_where_translated_code_was_are_as_any_other_in_what_is_executed_later_too() {
+fn calls_from_former_addresses_of_translated_code_are_ordinary_also_after_exec() {
     let session = Session::new();
     let mut running = Running::start(&ATTACHED, &[]);
     assert_eq!(running.line(), "ready");

@@ -99,7 +99,7 @@ fn calls_of_leaf(session: &Session, file: &str) -> u64 {
 }
 
 #[test]
-fn a_killed_treering_leaves_what_was_counted_until_then() {
+fn a_killed_treering_leaves_the_counts_until_then() {
     let session = Session::new();
     let mut running = Running::start(&session, &[]);
     running.read_to(30);

@@ -55,7 +55,7 @@ fn check(session: &Session, path: &Path, arguments: &[&str], options: &[&str]) -
 
 /// Leaks are looked for by a helper that stops all threads, and hung for ever.
 #[test]
-fn leaks_are_found_whatever_is_asked() {
+fn leaks_are_found_with_all_options() {
     let session = Session::new();
     for (compiler, sanitizer) in
         [("gcc", "address"), ("gcc", "leak"), ("clang", "address"), ("clang", "leak")]

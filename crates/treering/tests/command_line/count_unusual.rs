@@ -50,7 +50,7 @@ fn check_runs_alike(session: &Session, path: &std::path::Path) {
 }
 
 #[test]
-fn code_that_goes_or_changes_by_system_calls_runs_as_it_does_alone() {
+fn code_removed_or_changed_by_system_calls_runs_as_when_not_counted() {
     check_runs_alike(&Session::new(), &CHANGED_CODE.build().expect("the compiler is installed"));
 }
 
@@ -265,7 +265,7 @@ fn a_process_that_may_have_no_more_descriptors_has_children() {
 }
 
 #[test]
-fn a_run_ends_though_what_it_makes_is_ended_while_it_is_made() {
+fn runs_end_although_their_children_are_killed_while_they_are_created() {
     let session = Session::new();
     let path = ENDS_WHILE_MADE.build().expect("the compiler is installed");
     for kind in ["threads", "processes"] {
@@ -350,7 +350,7 @@ fn programs_ended_before_their_first_instruction_are_reported() {
 
 /// A filter of its own, and one of the process that started the count.
 #[test]
-fn filters_that_forbid_what_counting_takes_are_named() {
+fn filters_that_forbid_counting_are_named() {
     let session = Session::new();
     let path = UNDER_FILTER.build().expect("the compiler is installed");
     let outcome = count(&session, &[], &path, &["mmap", "refuse", "/bin/true"]);

@@ -165,7 +165,7 @@ fn the_summary_states_the_shapes_and_the_rates() {
 }
 
 #[test]
-fn only_what_is_wanted_is_modelled() {
+fn only_the_wanted_parts_are_modelled() {
     let session = Session::new();
     let path = SIGNALS.build().expect("the compiler is installed");
     let names = |profile: &Profile| -> Vec<String> {

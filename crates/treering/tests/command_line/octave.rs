@@ -154,7 +154,7 @@ fn without_operators_all_other_calls_are_the_same() {
 }
 
 #[test]
-fn functions_are_told_by_kind_and_place() {
+fn functions_are_distinguished_by_kind_and_place() {
     let Some(folder) = octave("places") else { return };
     let (_, _, listing) = fidelity(&folder, &["graph"]);
     let row = |name: &str| {
@@ -255,7 +255,7 @@ fn allocations_belong_to_the_function_that_makes_them() {
 }
 
 #[test]
-fn memory_that_is_still_held_is_told_in_flat_profiles_too() {
+fn flat_profiles_state_memory_that_is_still_held() {
     let Some(folder) = octave("held") else { return };
     let text = evaluate(
         &folder,
@@ -322,7 +322,7 @@ fn exponent(row: Option<&serde_json::Value>) -> f64 {
 }
 
 #[test]
-fn a_quadratic_function_is_told_from_a_linear_one() {
+fn quadratic_and_linear_functions_are_distinguished() {
     let Some(folder) = octave("growth") else { return };
     let script = "1;
         function pairs (x) pause (1e-7 * numel (x) ^ 2); end
@@ -338,7 +338,7 @@ fn a_quadratic_function_is_told_from_a_linear_one() {
 }
 
 #[test]
-fn a_caller_with_quadratic_calls_is_told_from_one_with_linear_calls() {
+fn callers_with_quadratic_and_with_linear_calls_are_distinguished() {
     let Some(folder) = octave("growth_by_caller") else { return };
     let script = "1;
         function work (x, turns) pause (1e-7 * numel (x) * turns); end
@@ -521,7 +521,7 @@ fn statistics_of_arcs_are_those_of_the_report() {
 }
 
 #[test]
-fn the_top_level_has_what_no_function_took() {
+fn top_level_has_the_time_that_no_function_took() {
     let Some(folder) = octave("toplevel") else { return };
     let text = evaluate(
         &folder,

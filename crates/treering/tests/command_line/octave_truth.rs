@@ -179,7 +179,7 @@ fn the_tree_of_recursive_functions_is_that_of_octave() {
 }
 
 #[test]
-fn lines_tell_what_they_called() {
+fn lines_state_the_functions_they_called() {
     let Some(folder) = octave("lines") else { return };
     let script = "1;
 function r = slow (i)

@@ -7,7 +7,7 @@ use crate::octave::octave;
 use crate::session::{Outcome, Session};
 
 #[test]
-fn profile_view_makes_the_page_of_what_was_recorded() {
+fn profile_view_makes_the_page_of_the_recording() {
     let Some(folder) = octave("profile_view") else { return };
     let inst = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hooks/octave/inst");
     let inst = inst.canonicalize().expect("the package is there");

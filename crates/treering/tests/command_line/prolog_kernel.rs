@@ -73,7 +73,7 @@ fn the_kernel_is_as_before_when_the_goal_has_ended() {
 }
 
 #[test]
-fn a_goal_that_halts_leaves_what_was_recorded() {
+fn a_goal_that_halts_leaves_its_recording() {
     let Some(prolog) = known_kernel("kernel_halts") else { return };
     for (clock, file) in [("wall", "kernel.trg"), ("cpu", "ticks.trg")] {
         let output = prolog.output(&format!(
@@ -86,7 +86,7 @@ fn a_goal_that_halts_leaves_what_was_recorded() {
 }
 
 #[test]
-fn without_the_library_the_wall_clock_is_sampled_and_that_is_said() {
+fn without_the_library_the_wall_clock_is_sampled_with_a_note() {
     let Some(prolog) = Prolog::new("kernel_missing") else { return };
     // Informational messages are left out with -q.
     let mut command = prolog

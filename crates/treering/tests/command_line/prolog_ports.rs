@@ -171,7 +171,7 @@ fn predicates_are_chosen() {
 }
 
 #[test]
-fn wrong_wishes_are_refused_with_what_is_known() {
+fn wrong_options_are_refused_with_the_known_ones() {
     let Some(prolog) = Prolog::new("refused") else { return };
     for (goal, expected) in [
         ("treering(true, [port(true)])", "the options are ports, clock, output"),
@@ -243,7 +243,7 @@ fn engines_go_on_in_other_threads() {
 }
 
 #[test]
-fn a_thread_that_exits_ends_what_it_has_open() {
+fn a_thread_that_exits_ends_its_open_activations() {
     let Some(prolog) = Prolog::new("thread_exit") else { return };
     prolog.run(&format!(
         "{START}

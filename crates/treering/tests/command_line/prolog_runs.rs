@@ -77,7 +77,7 @@ fn a_run_that_is_stopped_keeps_its_profile() {
 }
 
 #[test]
-fn a_run_that_is_killed_says_what_is_lost() {
+fn killed_runs_report_their_losses() {
     let Some(prolog) = Prolog::new("lost") else { return };
     let output = treering(&prolog, &["program.pl", "-g", "current_prolog_flag(pid, P), process_kill(P, 9)"]);
     let errors = text(&output.stderr);

@@ -56,7 +56,7 @@ fn without_symbols_the_shares_stay_and_the_names_go() {
 }
 
 #[test]
-fn the_rate_is_what_was_asked_for() {
+fn samples_have_the_rate_that_was_asked_for() {
     let count = |rate: &str| {
         let session = Session::new();
         session.record(&["-F", rate], &program(&build(KNOWN_SHARES.recipe()), &["200"])).samples()
@@ -67,7 +67,7 @@ fn the_rate_is_what_was_asked_for() {
 }
 
 #[test]
-fn threads_and_children_are_told_apart() {
+fn threads_and_children_are_distinguished() {
     let session = Session::new();
     let flat = session.record(&[], &program(&build(THREADS_AND_FORK.recipe()), &[]));
     let totals = ["heavy", "light", "in_child"].map(|name| flat.cost(name).total);
@@ -148,7 +148,7 @@ fn code_made_at_run_time_has_the_names_it_was_given() {
 }
 
 #[test]
-fn generated_code_has_its_names_in_whatever_memory_it_lies() {
+fn generated_code_has_its_names_in_any_kind_of_memory() {
     if !cfg!(target_arch = "x86_64") {
         return skip("the program that makes code at run time makes x86-64 code");
     }
@@ -188,7 +188,7 @@ fn a_list_of_generated_functions_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn addresses_that_two_functions_had_in_turn_are_said_to_be_shown_as_the_last_ones() {
+fn addresses_reused_by_another_function_are_reported() {
     if !cfg!(target_arch = "x86_64") {
         return skip("the program that makes code at run time makes x86-64 code");
     }
@@ -288,7 +288,7 @@ fn the_program_reads_our_standard_input() {
 }
 
 #[test]
-fn the_file_goes_where_it_is_told_to_go() {
+fn the_file_is_written_to_the_chosen_path() {
     let session = Session::new();
     let outcome =
         session.record_any(&["-o", "elsewhere.trg"], &program(&build(EXITS_WITH.recipe()), &["0", "30"]));
@@ -298,7 +298,7 @@ fn the_file_goes_where_it_is_told_to_go() {
 }
 
 #[test]
-fn the_summary_is_short_and_tells_what_to_type_next() {
+fn the_summary_is_short_and_suggests_the_next_command() {
     let session = Session::new();
     let outcome = session.record_any(&[], &program(&build(KNOWN_SHARES.recipe()), &[]));
     let lines = outcome.stderr.lines().count();
@@ -409,7 +409,7 @@ fn stacks_that_the_kernel_cuts_short_come_with_the_remedy() {
 }
 
 #[test]
-fn the_module_that_costs_most_without_names_is_said_with_what_would_help() {
+fn costliest_module_without_names_is_reported_with_a_hint() {
     let session = Session::new();
     let whole = build(KNOWN_SHARES.variant("build-id", &["-g", "-Wl,--build-id"]));
     let stripped = session.path("stripped");
@@ -435,7 +435,7 @@ fn the_module_that_costs_most_without_names_is_said_with_what_would_help() {
 }
 
 #[test]
-fn wrong_values_of_environment_variables_are_said() {
+fn wrong_values_of_environment_variables_are_reported() {
     let session = Session::new();
     let mut command = session.command(&["record", "-q", "--", "true"]);
     command.env("XDG_CACHE_HOME", "relative").env("RUSTUP_HOME", "/no/such/directory");

@@ -75,7 +75,7 @@ fn only_pages_of_ours_are_replaced() {
 }
 
 #[test]
-fn without_a_display_the_path_is_told() {
+fn without_a_display_the_path_is_printed() {
     let session = Session::new();
     folded(&session, "a.folded", "main;work 750\n");
     let mut command = session.command(&["view", "a.folded"]);

@@ -84,7 +84,7 @@ fn the_page_is_opened_on_a_desktop() {
 }
 
 #[test]
-fn where_no_page_can_be_it_is_said_before_the_program_runs() {
+fn impossible_pages_are_reported_before_the_program_runs() {
     let session = Session::new();
     std::fs::write(session.path("theirs.html"), "<p>mine</p>").expect("the folder can be written");
     for collector in ["record", "count", "octave"] {

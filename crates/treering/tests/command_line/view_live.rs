@@ -209,7 +209,7 @@ fn the_browser_is_led_to_the_page_without_naming_it_in_an_argument() {
 }
 
 #[test]
-fn news_are_told_once_to_each_version() {
+fn messages_are_sent_once_to_each_version() {
     let Some((session, running)) = running(&["10", "wait"]) else { return };
     let server = Server::start(&session, &running.pid().to_string());
     let (host, path) = server.place();
@@ -278,7 +278,7 @@ fn a_browser_follows_a_program_to_its_end() {
 }
 
 #[test]
-fn a_version_that_numbers_functions_otherwise_keeps_what_is_shown() {
+fn versions_that_renumber_functions_keep_the_selection() {
     let Some(mut command) = driver("versions.mjs") else { return };
     let session = Session::new();
     // The second begins with functions that the first has last, or not at all.

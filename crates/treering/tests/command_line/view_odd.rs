@@ -146,7 +146,7 @@ fn differences_of_different_metrics_are_refused() {
 }
 
 #[test]
-fn without_a_browser_the_path_is_told() {
+fn without_a_browser_the_path_is_printed() {
     let session = Session::new();
     file(&session, "a.folded", "main;work 750\n");
     let mut command = session.command(&["view", "a.folded"]);

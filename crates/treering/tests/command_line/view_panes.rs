@@ -80,7 +80,7 @@ fn waiting() -> Profile {
 }
 
 #[test]
-fn panes_say_what_is_true_of_each_profile() {
+fn panes_state_the_facts_of_each_profile() {
     let Some(mut command) = driver("panes.mjs") else { return };
     let session = Session::new();
     file(&session, "recursion.folded", "main;idle 0\nmain;fact;fact 5\nmain;even;odd;even 4\nmain;work 9\n");
