@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_mapping_replaces_what_it_overlaps() {
+    fn a_new_mapping_replaces_the_mappings_it_overlaps() {
         let module = |number| Some(ModuleId::new(number));
         let mut space = AddressSpace::default();
         space.map(0x1000, 0x3000, 0, module(1), None);

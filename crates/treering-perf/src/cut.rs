@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_is_said_with_what_helps() {
+    fn each_reason_is_stated_with_its_remedy() {
         let mut cuts = Cuts::default();
         let uncertainties = [
             Uncertainty::FramePointers,

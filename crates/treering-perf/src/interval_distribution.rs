@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn late_samples_stand_for_what_their_rate_says() {
+    fn late_samples_have_the_weight_of_their_rate() {
         let weight =
             |interval: u64, number| IntervalDistribution::Template.weight(interval, number, 1_000_000) as f64;
         // A density of 1 over the width, and ln(high / low) over it at great ages.

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn musl_starts_a_program_where_exit_gets_what_main_returns() {
+    fn the_start_of_musl_passes_the_result_of_main_to_exit() {
         // mov %eax, %edi; call exit; nop; then lea start(%rip), %rax; pop %rbp; pop %r12; pop %r13; jmp *%rax
         let start = 0x1ad8a_u64;
         let mut code = vec![0x89, 0xc7, 0xe8, 0xff, 0xa2, 0xff, 0xff];

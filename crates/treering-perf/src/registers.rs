@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_frame_gives_back_what_was_interrupted() {
+    fn a_signal_frame_has_the_registers_of_the_interrupted_code() {
         let mut registers = Registers::from_sampled(Width::Bits64, SAMPLED);
         registers.return_to(0, 1000);
         let interrupted = registers.interrupted(Some).expect("all can be read");

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_copied_can_be_read() {
+    fn only_copied_bytes_can_be_read() {
         let bytes = [1, 2, 3, 4, 5, 6, 7, 8, 9];
         let wide = StackCopy::new(100, &bytes, Width::Bits64);
         assert_eq!(wide.read(101), Some(0x0908_0706_0504_0302));

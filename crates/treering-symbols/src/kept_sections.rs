@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_build_id_is_told_by_its_last_change() {
+    fn a_file_without_a_build_id_is_known_by_its_modification_time() {
         let path = std::env::temp_dir().join(format!("treering-origin-{}", std::process::id()));
         std::fs::write(&path, "just now").unwrap();
         let fresh = path.metadata().ok();

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn every_instruction_has_what_was_said_of_it_and_others_nothing() {
+    fn every_instruction_has_its_own_entry_and_others_none() {
         // Two instructions share bytes, then there is a gap, and a second space lies before the first.
         let given = [
             (at(1, 0x10), 5, source(1)),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_does_not_depend_on_what_was_asked_before() {
+    fn answers_do_not_depend_on_earlier_questions() {
         let sources = Sources::new((0..40).map(|n| (at(0, u64::from(n) * 8), 8, source(n))));
         for before in 0..41 {
             for n in 0..40 {

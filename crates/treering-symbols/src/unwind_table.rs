@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_of_entries_tells_what_all_of_them_tell() {
+    fn the_table_of_entries_agrees_with_all_entries() {
         let storage = Storage::default();
         let own = std::env::current_exe().unwrap();
         let object = storage.open(&own).unwrap();

@@ -31,7 +31,7 @@ const PUSHES: &[u8] =
     &[0x53, 0x41, 0x54, 0x48, 0x83, 0xec, 40, 0x90, 0x48, 0x83, 0xc4, 40, 0x41, 0x5c, 0x5b, 0xc3];
 
 #[test]
-fn the_return_address_is_found_behind_what_was_pushed() {
+fn the_return_address_is_found_behind_pushed_registers() {
     let exits = exits_at(PUSHES, 7);
     let restored = vec![(3, word(7, 48)), (12, word(7, 40))];
     assert_eq!(exits.ways_out, [WayOut { back: at(7, 56), popped: 0, restored }]);

@@ -156,7 +156,7 @@ fn start_of(program: &Path, name: &str) -> u64 {
 }
 
 #[test]
-fn a_function_that_reports_its_calls_is_not_what_is_inlined_at_its_start() {
+fn a_function_that_reports_its_calls_is_no_function_inlined_at_its_start() {
     let Some(program) = compiled() else {
         eprintln!("SKIPPED: gcc is not installed");
         return;

@@ -407,7 +407,7 @@ fn sources_with_cost_are_embedded_dearest_first_up_to_the_limit() {
 }
 
 #[test]
-fn progress_is_told_for_each_module_and_at_the_end() {
+fn progress_is_reported_for_each_module_and_at_the_end() {
     let recording = jit_recording(RecursionRule::Full, &[(&[0x1001, 0x2001], 2)]);
     let mut told = Vec::new();
     symbolise(&recording.profile, &with_map(MAP), &mut |progress| {
