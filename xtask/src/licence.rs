@@ -3,6 +3,8 @@
 //! `cargo deny` checks more, but takes minutes to install. These are the parts that must never be missed, with the
 //! same list of licences: that of `deny.toml`.
 
+use std::path::Path;
+
 use serde_json::Value;
 use spdx::{Expression, ParseMode};
 
@@ -32,7 +34,21 @@ pub(crate) fn check() -> Result<Vec<String>, String> {
     let promised =
         ours.filter_map(|package| package.rust).max().ok_or("no crate says which Rust it needs")?;
     let allowed = allowed_licences()?;
-    Ok(packages.iter().flat_map(|package| package.broken(&allowed, promised)).collect())
+    let mut broken: Vec<String> =
+        packages.iter().flat_map(|package| package.broken(&allowed, promised)).collect();
+    broken.extend(metadata["packages"].as_array().into_iter().flatten().flat_map(missing_texts));
+    Ok(broken)
+}
+
+/// The licence texts that a published crate of the workspace lacks: cargo packs the crate's own folder only.
+fn missing_texts(package: &Value) -> Vec<String> {
+    let is_published = package["source"].is_null() && package["publish"].is_null();
+    let Some(manifest) = package["manifest_path"].as_str().filter(|_| is_published) else {
+        return Vec::new();
+    };
+    let texts = ["LICENSE-APACHE", "LICENSE-MIT"].map(|text| Path::new(manifest).with_file_name(text));
+    let missing = texts.iter().filter(|text| !text.exists());
+    missing.map(|text| format!("{} is missing, the crate is published", text.display())).collect()
 }
 
 /// The licences that `deny.toml` allows.
@@ -113,6 +129,17 @@ mod tests {
             broken("MIT", Some("git+https://example.org/a"), "1.88"),
             ["a 1.0.0 comes from git+https://example.org/a, not from crates.io"]
         );
+    }
+
+    #[test]
+    fn published_crates_have_their_licence_texts() {
+        let missing = |publish: Value, source: Value| {
+            let manifest = workspace::root().join("xtask/Cargo.toml");
+            missing_texts(&json!({"manifest_path": manifest, "publish": publish, "source": source})).len()
+        };
+        assert_eq!(missing(Value::Null, Value::Null), 2);
+        assert_eq!(missing(json!([]), Value::Null), 0, "it is not published");
+        assert_eq!(missing(Value::Null, json!(REGISTRY)), 0, "it is not ours");
     }
 
     #[test]
