@@ -38,21 +38,21 @@ usage: cargo xtask COMMAND
   docs             make the README of each crate, docs/cli.md, and the documentation as a site (with mdBook)
   octave-package   make the package that Octave installs
   prolog-pack      make the pack that SWI-Prolog installs
-  bench record [--quick] [overhead|stacks|aliasing|lives|symbols|large]...
+  bench record [--quick] [--rounds N] [overhead|stacks|aliasing|lives|symbols|large]...
                    measure recording side by side with other tools; all parts unless some are named
-  bench count [--quick] [--rounds=N] [--ours-only] [PROGRAM]...
+  bench count [--quick] [--rounds N] [--ours-only] [PROGRAM]...
                    run twelve programs natively, counted and under Valgrind; a table
   bench compare [--quick] [--comparisons N] [--sources FOLDER] [--treering FILE]
-                   how often comparisons find what is not there, miss what is, and name the wrong cause
-  bench profilers [--quick]
+                   measure how often comparisons find a change that is none, miss one, and name a wrong cause
+  bench profilers [--quick] [--rounds N]
                    run one program under each kind of profiler; a table, a plot
-  bench gprof [--quick]
-                   what a call costs in programs compiled with -pg, and how many are counted
-  bench octave [--quick]
+  bench gprof [--quick] [--rounds N]
+                   measure the cost of a call in programs compiled with -pg, and how many calls are counted
+  bench octave [--quick] [--rounds N]
                    measure profiling of Octave, side by side with its own profiler
-  bench view [--quick]
+  bench view [--quick] [--rounds N] [--docs]
                    measure pages of large profiles in Chromium, side by side with Speedscope
-  bench prolog [--quick]
+  bench prolog [--quick] [--rounds N]
                    measure profiling of SWI-Prolog, side by side with its own profiler; a table
 ";
 

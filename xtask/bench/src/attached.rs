@@ -12,9 +12,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use treering_testing::programs::Workload;
 
-use super::launch::{Run, now};
-use super::sampler::Sampler;
-use super::statistics::Spread;
+use crate::frame::interleaved;
+use crate::launch::{Run, now};
+use crate::sampler::Sampler;
+use crate::statistics::Spread;
 
 /// How long a sampler is given to begin.
 const START: Duration = Duration::from_millis(400);
@@ -31,22 +32,11 @@ pub(super) fn measure(
     directory: &Path,
 ) -> Result<Vec<Vec<f64>>, String> {
     let repeater = Repeater::start(workload, directory)?;
-    let mut ratios = vec![Vec::new(); samplers.len()];
-    for _ in 0..rounds {
-        let mut order: Vec<Option<usize>> = (0..samplers.len()).map(Some).chain([None]).collect();
-        fastrand::shuffle(&mut order);
-        let mut costs = vec![0.0; samplers.len()];
-        let mut native = 0.0;
-        for at in order {
-            let cost = repeater.window(at.map(|at| &samplers[at]), directory)?;
-            match at {
-                Some(at) => costs[at] = cost,
-                None => native = cost,
-            }
-        }
-        ratios.iter_mut().zip(costs).for_each(|(ratios, cost)| ratios.push(cost / native));
-    }
-    Ok(ratios)
+    let mut costs =
+        interleaved(samplers.len() + 1, rounds, |way| repeater.window(samplers.get(way), directory))?;
+    let alone = costs.pop().unwrap_or_default();
+    let ratios = |costs: Vec<f64>| costs.iter().zip(&alone).map(|(cost, alone)| cost / alone).collect();
+    Ok(costs.into_iter().map(ratios).collect())
 }
 
 /// A program that is run again and again, for as long as this lives.
@@ -65,13 +55,14 @@ impl Repeater {
         Ok(Self { child, runs })
     }
 
-    /// What a run costs while the sampler is attached, or while none is: the lower quartile.
+    /// The cost of a run while the sampler is attached, or while none is: the lower quartile.
     fn window(&self, sampler: Option<&Sampler>, directory: &Path) -> Result<f64, String> {
+        let name = sampler.map_or("no sampler", |sampler| sampler.kind.name);
         let attached = match sampler {
             Some(sampler) => {
-                let mut command = sampler.attach(&directory.join(sampler.file()), self.child.id());
+                let mut command = sampler.attach(&sampler.file(directory), self.child.id());
                 let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-                Some(quiet.spawn().map_err(|error| format!("cannot attach {}: {error}", sampler.name()))?)
+                Some(quiet.spawn().map_err(|error| format!("cannot attach {name}: {error}"))?)
             }
             None => None,
         };
@@ -79,14 +70,11 @@ impl Repeater {
         let begin = now();
         std::thread::sleep(WINDOW);
         let end = now();
-        if let Some(attached) = attached {
-            finish(attached)?;
-        }
+        attached.map_or(Ok(()), finish)?;
         let text = std::fs::read_to_string(&self.runs).map_err(|error| error.to_string())?;
         let runs = Run::all(&text);
         let inside = runs.iter().filter(|run| begin <= run.time.0 && run.time.1 <= end);
         let costs: Vec<f64> = inside.map(|run| run.cost).collect();
-        let name = sampler.map_or("no sampler", Sampler::name);
         Spread::of(&costs).map(|costs| costs.low).ok_or_else(|| format!("no run was whole beside {name}"))
     }
 }

@@ -1,14 +1,19 @@
-//! `cargo xtask bench gprof`: what a call costs in programs compiled with `-pg`, and how many of the calls are
+//! `cargo xtask bench gprof`: the cost of a call in programs compiled with `-pg`, and how many of the calls are
 //! counted, under the C library's `mcount` and under ours.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use super::measure::succeed;
-use super::statistics::Spread;
-use super::table::Table;
-use super::{build, heading, is_quick};
+use serde_json::json;
+
+use crate::frame::{Bench, Benchmark, Report, interleaved, make_folder};
+use crate::measure::{succeed, text_of};
+use crate::statistics::{Spread, median};
+use crate::table::Table;
 use crate::workspace;
+
+pub(super) const BENCHMARK: Benchmark =
+    Benchmark { name: "gprof", package: "treering-pg", options: &[], parts: Some(&[]), run };
 
 /// Threads that call a function which does next to nothing; prints the processor time of a call.
 const PROGRAM: &str = r#"
@@ -41,65 +46,51 @@ int main(int count, char **words) {
 /// How many calls are made in all.
 const CALLS: u64 = 10_000_000;
 
-/// Runs it with its arguments.
-pub(crate) fn run(words: &[&str]) -> Result<(), String> {
-    let rounds = if is_quick(words)? { 3 } else { 15 };
-    print!("{}", measure(rounds)?);
-    Ok(())
-}
-
-struct Programs {
-    folder: PathBuf,
-    library: PathBuf,
-}
-
-/// A way to count, and what it cost in each round.
+/// A way to count calls.
 struct Way {
     name: &'static str,
+    /// The program, by the options that it is compiled with.
     program: &'static str,
     preloaded: bool,
-    costs: Vec<f64>,
-    calls: Option<u64>,
 }
 
-fn measure(rounds: usize) -> Result<String, String> {
-    build("treering-pg")?;
-    let target = workspace::target_directory();
-    let programs =
-        Programs { folder: target.join("bench-gprof"), library: target.join("release/libtreering_pg.so") };
-    std::fs::create_dir_all(&programs.folder).map_err(|error| error.to_string())?;
-    programs.compile("plain", &[])?;
-    programs.compile("mcount", &["-pg"])?;
-    programs.compile("fentry", &["-pg", "-mfentry"])?;
+const WAYS: [Way; 5] = [
+    Way { name: "nothing", program: "plain", preloaded: false },
+    Way { name: "glibc, mcount", program: "mcount", preloaded: false },
+    Way { name: "ours, mcount", program: "mcount", preloaded: true },
+    Way { name: "glibc, __fentry__", program: "fentry", preloaded: false },
+    Way { name: "ours, __fentry__", program: "fentry", preloaded: true },
+];
+
+fn run(bench: &Bench) -> Result<Report, String> {
+    for (name, options) in [("plain", &[][..]), ("mcount", &["-pg"]), ("fentry", &["-pg", "-mfentry"])] {
+        let source = bench.directory.join("calls.c");
+        std::fs::write(&source, PROGRAM).map_err(|error| error.to_string())?;
+        let mut compile = Command::new("cc");
+        compile.args(["-O1", "-pthread"]).args(options).arg("-o").arg(bench.directory.join(name)).arg(source);
+        succeed(&mut compile)?;
+    }
+    let rounds = bench.rounds(15, 3);
     let mut table = Table::new(
         "Counting calls of programs compiled with -pg",
         &["counted by", "threads", "ns a call", "least to greatest", "calls counted"],
     );
+    let mut data = Vec::new();
     for threads in [1, 2, 8] {
-        let way = |name, program, preloaded| Way { name, program, preloaded, costs: Vec::new(), calls: None };
-        let mut ways = [
-            way("nothing", "plain", false),
-            way("glibc, mcount", "mcount", false),
-            way("ours, mcount", "mcount", true),
-            way("glibc, __fentry__", "fentry", false),
-            way("ours, __fentry__", "fentry", true),
-        ];
-        for _ in 0..rounds {
-            for way in &mut ways {
-                programs.run(way, threads)?;
-            }
-        }
-        let median = |costs: &[f64]| Spread::of(costs).map_or(0.0, |spread| spread.median);
-        let base = median(&ways[0].costs);
-        for way in &ways {
-            let above: Vec<f64> = way.costs.iter().map(|cost| cost - base).collect();
-            let (least, most) =
-                above.iter().fold((f64::MAX, f64::MIN), |(low, high), &cost| (low.min(cost), high.max(cost)));
-            let calls = way.calls.map_or_else(String::new, |calls| format!("{calls} of {CALLS}"));
-            let shown = if way.program == "plain" { base } else { median(&above) };
-            let spread =
-                if way.program == "plain" { String::new() } else { format!("{least:.2} to {most:.2}") };
-            table.row(vec![way.name.to_owned(), threads.to_string(), format!("{shown:.2}"), spread, calls]);
+        let runs = interleaved(WAYS.len(), rounds, |way| WAYS[way].run(&bench.directory, threads))?;
+        let costs = |way: usize| runs[way].iter().map(|(cost, _)| *cost).collect::<Vec<f64>>();
+        let base = median(&costs(0));
+        for (at, way) in WAYS.iter().enumerate() {
+            data.push(json!({"counted_by": way.name, "threads": threads, "ns_a_call": costs(at)}));
+            let above: Vec<f64> = costs(at).iter().map(|cost| cost - base).collect();
+            let above = Spread::of(&above).ok_or("no rounds")?;
+            let (shown, range) = match at {
+                0 => (base, String::new()),
+                _ => (above.median, format!("{:.2} to {:.2}", above.least, above.greatest)),
+            };
+            let calls = runs[at].last().and_then(|(_, calls)| *calls);
+            let calls = calls.map_or_else(String::new, |calls| format!("{calls} of {CALLS}"));
+            table.row(vec![way.name.to_owned(), threads.to_string(), format!("{shown:.2}"), range, calls]);
         }
     }
     table.note(format!(
@@ -107,37 +98,28 @@ fn measure(rounds: usize) -> Result<String, String> {
          row: that itself); median of {rounds} interleaved runs of {CALLS} calls. Calls counted: of the last run, by \
          gprof or by treering.",
     ));
-    Ok(format!("{}\n{table}", heading("gprof", rounds < 15)))
+    Ok(Report { tables: vec![table], data: json!({"ways": data}), ..Report::default() })
 }
 
-impl Programs {
-    fn compile(&self, name: &str, options: &[&str]) -> Result<(), String> {
-        let source = self.folder.join("calls.c");
-        std::fs::write(&source, PROGRAM).map_err(|error| error.to_string())?;
-        let mut compile = Command::new("cc");
-        compile.args(["-O1", "-pthread"]).args(options).arg("-o").arg(self.folder.join(name)).arg(source);
-        succeed(&mut compile).map(|_| ())
-    }
-
-    fn run(&self, way: &mut Way, threads: u64) -> Result<(), String> {
-        let place = self.folder.join("run");
+impl Way {
+    /// The cost of a call in nanoseconds, and the calls that were counted, if that is known.
+    fn run(&self, folder: &Path, threads: u64) -> Result<(f64, Option<u64>), String> {
+        let place = folder.join("run");
         let _ = std::fs::remove_dir_all(&place);
-        std::fs::create_dir_all(&place).map_err(|error| error.to_string())?;
-        let mut program = Command::new(self.folder.join(way.program));
+        make_folder(&place)?;
+        let mut program = Command::new(folder.join(self.program));
         program.args([threads.to_string(), (CALLS / threads).to_string()]).current_dir(&place);
-        if way.preloaded {
-            program.env("LD_PRELOAD", &self.library).env("TREERING_PG", &place);
+        if self.preloaded {
+            let library = workspace::target_directory().join("release/libtreering_pg.so");
+            program.env("LD_PRELOAD", library).env("TREERING_PG", &place);
         }
-        let told = succeed(&mut program)?;
-        let cost =
-            String::from_utf8_lossy(&told).trim().parse().map_err(|_| "the program printed no number")?;
-        way.costs.push(cost);
-        way.calls = match way.program {
+        let cost = text_of(&mut program)?.trim().parse().map_err(|_| "the program printed no number")?;
+        let calls = match self.program {
             "plain" => None,
-            _ if way.preloaded => Some(counted(&place)?),
-            _ => gprof(&self.folder.join(way.program), &place),
+            _ if self.preloaded => Some(counted(&place)?),
+            program => gprof(&folder.join(program), &place),
         };
-        Ok(())
+        Ok((cost, calls))
     }
 }
 

@@ -11,44 +11,47 @@ use treering_formats::trg;
 use treering_profile::Profile;
 use treering_testing::synthetic::{Shape, synthetic};
 
-use super::measure::{children_seconds, succeed};
-use super::statistics::Spread;
-use super::table::Table;
-use super::{Options, Part};
+use crate::frame::{Bench, interleaved};
+use crate::measure::{children_seconds, succeed};
+use crate::record::Part;
+use crate::statistics::Spread;
+use crate::table::Table;
 
 /// The views, as options of `report`.
 const VIEWS: [&str; 4] = ["--flat", "--callgraph", "--tree", "--callers"];
 
 /// Writes, reads and reports a synthetic profile.
-pub(super) fn measure(options: &Options) -> Result<Part, String> {
-    let (shape, rounds) = if options.quick { (Shape::SMALL, 2) } else { (Shape::MILLION, 9) };
+pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
+    let shape = if bench.quick { Shape::SMALL } else { Shape::MILLION };
     let profile = synthetic(&shape);
-    let file = options.directory.join("large.trg");
+    let file = bench.directory.join("large.trg");
+    write(&profile, &file)?;
+    let bytes = std::fs::read(&file).map_err(|error| error.to_string())?;
+    let once = |way: usize| match way {
+        0 => write(&profile, &file),
+        1 => trg::read(&bytes).map(drop).map_err(|error| error.to_string()),
+        _ => succeed(Command::new(&bench.treering).arg("report").arg(VIEWS[way - 2]).arg(&file)).map(drop),
+    };
+    let times = interleaved(2 + VIEWS.len(), bench.rounds(9, 2), |way| {
+        let (start, before) = (Instant::now(), children_seconds());
+        once(way).map(|()| (start.elapsed().as_secs_f64(), children_seconds() - before))
+    })?;
     let mut table = Table::new(
         &format!("A synthetic profile of {} nodes and {} metrics", shape.nodes, shape.metrics),
-        &["what", "wall time, s: median (middle half)", "least"],
+        &["what", "wall time, s: median (middle half)", "least", "processor time of reports, s: median"],
     );
     let mut data = Vec::new();
-    let mut add = |what: &str, times: Vec<f64>| {
-        let spread = Spread::of(&times)?;
-        let least = times.iter().copied().fold(f64::MAX, f64::min);
-        let text = format!("{:.3} ({:.3}-{:.3})", spread.median, spread.low, spread.high);
-        table.row(vec![what.to_owned(), text, format!("{least:.3}")]);
-        data.push(json!({"what": what, "median_s": spread.median, "least_s": least}));
-        Some(())
-    };
-    add("write", repeat(rounds, || write(&profile, &file))?);
-    let bytes = std::fs::read(&file).map_err(|error| error.to_string())?;
-    add("read", repeat(rounds, || trg::read(&bytes).map(drop).map_err(|error| error.to_string()))?);
-    for view in VIEWS {
-        let report = || succeed(Command::new(&options.treering).arg("report").arg(view).arg(&file)).map(drop);
-        let before = children_seconds();
-        add(&format!("report {view}"), repeat(rounds, report)?);
-        eprintln!("  {view}: {:.2} s of processor time each", (children_seconds() - before) / rounds as f64);
+    let names = ["write".to_owned(), "read".to_owned()].into_iter();
+    for (name, times) in names.chain(VIEWS.map(|view| format!("report {view}"))).zip(times) {
+        let (wall, cpu): (Vec<f64>, Vec<f64>) = times.into_iter().unzip();
+        let (wall, cpu) = (Spread::of(&wall).ok_or("no rounds")?, Spread::of(&cpu).ok_or("no rounds")?);
+        data.push(json!({"what": name, "median_s": wall.median, "least_s": wall.least}));
+        let cpu = if name.starts_with("report") { format!("{:.3}", cpu.median) } else { String::new() };
+        table.row(vec![name, format!("{wall:.3}"), format!("{:.3}", wall.least), cpu]);
     }
     table.note(format!(
         "The file has {:.1} MB. Reports include starting the program and reading the file.",
-        { bytes.len() as f64 / 1e6 }
+        bytes.len() as f64 / 1e6
     ));
     Ok(Part { table, data: json!({"bytes": bytes.len(), "times": data}) })
 }
@@ -61,14 +64,4 @@ pub(super) fn write(profile: &Profile, file: &Path) -> Result<(), String> {
         Ok(output.flush()?)
     };
     write().map_err(|error| format!("cannot write {}: {error}", file.display()))
-}
-
-/// The seconds that each round took.
-fn repeat(rounds: usize, mut work: impl FnMut() -> Result<(), String>) -> Result<Vec<f64>, String> {
-    (0..rounds)
-        .map(|_| {
-            let start = Instant::now();
-            work().map(|()| start.elapsed().as_secs_f64())
-        })
-        .collect()
 }

@@ -10,7 +10,8 @@ use std::process::Command;
 
 use treering_testing::programs::fixture;
 
-use super::measure::succeed;
+use crate::frame::make_folder;
+use crate::measure::succeed;
 
 /// How the unit's namespace and entry function are called in the source; replaced in each copy.
 const PLACEHOLDER: &str = "instance_0000";
@@ -25,7 +26,7 @@ pub(super) fn build(directory: &Path) -> Result<PathBuf, String> {
         return Ok(program);
     }
     let work = directory.join("large_debug_info.parts");
-    fs::create_dir_all(&work).map_err(|error| format!("cannot make {}: {error}", work.display()))?;
+    make_folder(&work)?;
     let unit = compile_unit(&work)?;
     let objects: Result<Vec<PathBuf>, String> =
         (0..COPIES).map(|copy| assemble(&work, &unit, copy)).collect();

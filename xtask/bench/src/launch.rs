@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::measure::children_seconds;
+use crate::measure::children_seconds;
 
 /// Runs `words[1..]`, writes its processor time in seconds to the file `words[0]`, and passes its
 /// exit status on.

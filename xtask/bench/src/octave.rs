@@ -1,4 +1,4 @@
-//! `cargo xtask bench octave`: what profiling of Octave costs, in the ways there are.
+//! `cargo xtask bench octave`: the cost of profiling Octave, in the ways there are.
 //!
 //! Octave works for some minutes in slices of some hundredths of a second, with and without
 //! profiling in turns; see `slice` for how they are compared. Where its memory happens to lie makes a
@@ -8,12 +8,17 @@ mod line;
 mod page;
 mod slice;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
-use crate::{is_quick, workspace};
+use crate::frame::{Bench, Benchmark, Report};
+use crate::measure::text_of;
+use crate::workspace;
 use line::Line;
 use slice::Slices;
+
+pub(super) const BENCHMARK: Benchmark =
+    Benchmark { name: "octave", package: "treering-octave", options: &[], parts: Some(&[]), run };
 
 /// A way to profile: its name, and words for the script.
 type Mode = (&'static str, &'static str);
@@ -34,65 +39,37 @@ const OCTAVE: usize = 1;
 const FLAT: usize = 2;
 const GRAPH: usize = 3;
 
-/// For how long slices are taken in each process, and how many of those there are.
-const SECONDS: u32 = 50;
-const PROCESSES: u32 = 12;
-const QUICK_SECONDS: u32 = 15;
-
-/// Runs `bench octave`.
-pub(crate) fn run(words: &[&str]) -> Result<(), String> {
-    measure(is_quick(words)?)
-}
-
-fn measure(quick: bool) -> Result<(), String> {
-    let folder = workspace::target_directory().join("bench-octave");
-    prepare(&folder)?;
-    let (processes, seconds) = if quick { (1, QUICK_SECONDS) } else { (PROCESSES, SECONDS) };
+fn run(bench: &Bench) -> Result<Report, String> {
+    let folder = &bench.directory;
+    let library = workspace::target_directory().join("release/libtreering_octave.so");
+    std::fs::copy(&library, folder.join("__treering__.mex"))
+        .map_err(|error| format!("{}: {error}", library.display()))?;
+    // Each round is a process of its own.
+    let (processes, seconds) = (bench.rounds(12, 1), if bench.quick { 15 } else { 50 });
     eprintln!("measuring for {} seconds", processes * seconds);
-    let printed: String = (0..processes).map(|_| slices(&folder, seconds)).collect::<Result<_, _>>()?;
+    let printed: String = (0..processes).map(|_| slices(folder, seconds)).collect::<Result<_, _>>()?;
     let slices = Slices::read(&printed);
     check(&slices)?;
     let line = Line::of(&slices, GRAPH);
-    let page = page::page(&slices, line.as_ref(), quick);
-    print!("{page}");
-    let data = format!("{:#}\n", page::data(&slices, line.as_ref()));
-    let plot = line.map(|line| line.plot()).unwrap_or_default();
-    for (name, text) in [("octave.md", &page), ("octave.svg", &plot), ("octave.json", &data)] {
-        super::write(&folder, name, text)?;
-    }
-    Ok(())
+    Ok(Report {
+        tables: page::tables(&slices, line.as_ref()),
+        data: page::data(&slices, line.as_ref()),
+        files: line.map(|line| ("octave.svg", line.plot())).into_iter().collect(),
+        ..Report::default()
+    })
 }
 
-/// Builds the library and puts it where Octave finds it.
-fn prepare(folder: &Path) -> Result<(), String> {
-    super::build("treering-octave")?;
-    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let library = workspace::target_directory().join("release/libtreering_octave.so");
-    std::fs::copy(&library, folder.join("__treering__.mex"))
-        .map(|_| ())
-        .map_err(|error| format!("{}: {error}", library.display()))
-}
-
-fn script() -> PathBuf {
-    workspace::root().join("fixtures/octave/bench.m")
-}
-
-/// What the script prints.
-fn slices(folder: &Path, seconds: u32) -> Result<String, String> {
-    let output = Command::new("octave-cli")
-        .args(["--norc", "--path"])
-        .arg(folder)
-        .arg(script())
-        .arg(seconds.to_string())
-        .args(MODES.iter().map(|(_, words)| words))
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("cannot run octave-cli: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+/// The output of the script, which takes slices for so many seconds.
+fn slices(folder: &Path, seconds: usize) -> Result<String, String> {
+    text_of(
+        Command::new("octave-cli")
+            .args(["--norc", "--path"])
+            .arg(folder)
+            .arg(workspace::root().join("fixtures/octave/bench.m"))
+            .arg(seconds.to_string())
+            .args(MODES.iter().map(|(_, words)| words))
+            .current_dir(folder),
+    )
 }
 
 /// Every mode that profiles must have counted the calls, and the others none.

@@ -1,4 +1,4 @@
-//! `cargo xtask bench prolog`: what profiling of SWI-Prolog costs, in the ways there are.
+//! `cargo xtask bench prolog`: the cost of profiling SWI-Prolog, in the ways there are.
 //!
 //! Every program runs in every way in turns, and the run with the least processor time counts: others had
 //! to share the processor, or its caches. Garbage is collected before each run and not in it, unless the
@@ -6,16 +6,21 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
+use serde_json::json;
 use treering_formats::read_any;
 use treering_profile::Profile;
 
-use super::is_quick;
-use super::table::Table;
+use crate::frame::{Bench, Benchmark, Report};
+use crate::measure::text_of;
+use crate::table::Table;
 use crate::workspace;
 
-/// The ways, as the script names them, and what they are called in the table.
+pub(super) const BENCHMARK: Benchmark =
+    Benchmark { name: "prolog", package: "treering-prolog", options: &[], parts: Some(&[]), run };
+
+/// The ways, as the script names them, and their names in the table.
 const WAYS: [(&str, &str); 6] = [
     ("none", "none"),
     ("swi", "SWI-Prolog's own"),
@@ -25,56 +30,44 @@ const WAYS: [(&str, &str); 6] = [
     ("none again", "none, again"),
 ];
 
-const ROUNDS: u32 = 15;
-const QUICK_ROUNDS: u32 = 2;
-
-/// Runs `bench prolog`.
-pub(crate) fn run(words: &[&str]) -> Result<(), String> {
-    let rounds = if is_quick(words)? { QUICK_ROUNDS } else { ROUNDS };
-    print!("{}", measure(rounds)?);
-    Ok(())
-}
-
 /// The least processor time in seconds and the time by the wall clock of the last run, by program and way.
 type Times = BTreeMap<(String, String), (f64, f64)>;
 
-fn measure(rounds: u32) -> Result<String, String> {
-    let folder = workspace::target_directory().join("bench-prolog");
-    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    super::build("treering-prolog")?;
-    let printed = runs(&folder, rounds)?;
-    let (programs, times) = read(&printed)?;
+fn run(bench: &Bench) -> Result<Report, String> {
+    let rounds = bench.rounds(15, 2);
+    let (programs, times) = read(&runs(&bench.directory, rounds)?)?;
     let ways = WAYS[1..].iter().map(|(_, name)| *name);
     let header: Vec<&str> =
         ["program", "calls", "none, ns/call"].into_iter().chain(ways).chain(["self times / wall"]).collect();
     let mut table = Table::new("Added nanoseconds for each call of a user predicate", &header);
     for program in &programs {
-        table.row(row(&folder, program, &times)?);
+        table.row(row(&bench.directory, program, &times)?);
     }
     table.note(format!("Processor time, the least of {rounds} rounds; in brackets the ratio to none."));
-    table.note("self times / wall: with clock(wall), the sum of the self times of the program over what get_time/1 says it took.");
-    Ok(format!("{}\n{table}", super::heading("prolog", rounds < ROUNDS)))
+    table.note(
+        "self times / wall: with clock(wall), the sum of the self times of the program over its time by get_time/1.",
+    );
+    let one = |((program, way), (cpu, wall)): (&(String, String), &(f64, f64))| json!({"program": program, "way": way, "least_cpu_s": cpu, "last_wall_s": wall});
+    let data = json!({"runs": times.iter().map(one).collect::<Vec<_>>()});
+    Ok(Report { tables: vec![table], data, ..Report::default() })
 }
 
-/// What the script prints.
-fn runs(folder: &Path, rounds: u32) -> Result<String, String> {
+/// The output of the script.
+fn runs(folder: &Path, rounds: usize) -> Result<String, String> {
     let pack = workspace::root().join("hooks/prolog/prolog");
-    let output = Command::new("swipl")
-        .args(["-q", "-f", "none", "--stack-limit=4g", "-O", "-t", "halt", "-p"])
-        .arg(format!("library={}", pack.display()))
-        .arg("-g")
-        .arg(format!("bench:bench({rounds})"))
-        .arg(workspace::root().join("fixtures/prolog/bench.pl"))
-        .env("TREERING_PROLOG_LIBRARY", workspace::target_directory().join("release/libtreering_prolog.so"))
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("cannot run swipl: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("swipl ended with {}", output.status));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    text_of(
+        Command::new("swipl")
+            .args(["-q", "-f", "none", "--stack-limit=4g", "-O", "-t", "halt", "-p"])
+            .arg(format!("library={}", pack.display()))
+            .arg("-g")
+            .arg(format!("bench:bench({rounds})"))
+            .arg(workspace::root().join("fixtures/prolog/bench.pl"))
+            .env(
+                "TREERING_PROLOG_LIBRARY",
+                workspace::target_directory().join("release/libtreering_prolog.so"),
+            )
+            .current_dir(folder),
+    )
 }
 
 fn read(printed: &str) -> Result<(Vec<String>, Times), String> {

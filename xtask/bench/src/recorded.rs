@@ -5,15 +5,15 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::Options;
-use super::measure::succeed;
+use crate::frame::Bench;
+use crate::measure::succeed;
 
 /// A flat profile as `report --flat --json` prints it.
 pub(super) struct Flat(Value);
 
 /// The flat profile of a recording.
-pub(super) fn flat(options: &Options, file: &Path) -> Result<Flat, String> {
-    let text = succeed(Command::new(&options.treering).args(["report", "--flat", "--json"]).arg(file))?;
+pub(super) fn flat(bench: &Bench, file: &Path) -> Result<Flat, String> {
+    let text = succeed(Command::new(&bench.treering).args(["report", "--flat", "--json"]).arg(file))?;
     serde_json::from_slice(&text).map(Flat).map_err(|error| format!("report printed no JSON: {error}"))
 }
 

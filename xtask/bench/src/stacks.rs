@@ -1,15 +1,14 @@
 //! How many stacks reach the program's first function.
 
-use std::path::Path;
-use std::process::Command;
-
 use serde_json::json;
 use treering_testing::programs::{Size, Workload, WorkloadKind};
 
-use super::measure::succeed;
-use super::sampler::Sampler;
-use super::table::Table;
-use super::{Options, Part, recorded};
+use crate::frame::Bench;
+use crate::measure::{succeed, text_of};
+use crate::record::Part;
+use crate::recorded;
+use crate::sampler::Sampler;
+use crate::table::Table;
 
 /// The workloads that are compiled without frame pointers, and the function that all of their own
 /// code is called from.
@@ -17,35 +16,32 @@ const WORKLOADS: [(WorkloadKind, &str); 3] =
     [(WorkloadKind::Stl, "main"), (WorkloadKind::Rust, "main"), (WorkloadKind::Python, "Py_BytesMain")];
 
 /// Records each workload with each sampler whose stacks can be read, and counts.
-pub(super) fn measure(options: &Options) -> Result<Part, String> {
-    let (samplers, _) = Sampler::find(options);
-    let size = if options.quick { Size::Short } else { Size::Long };
+pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
+    let (samplers, _) = Sampler::find(bench);
+    let size = if bench.quick { Size::Short } else { Size::Long };
     let header = ["workload", "sampler", "samples", "reach the main function, %", "cut short, %"];
     let mut table = Table::new("Stacks of -O2 programs without frame pointers", &header);
     let mut data = Vec::new();
     for (kind, main) in WORKLOADS {
         let Some(workload) = kind.prepare(size).map_err(|error| error.to_string())? else { continue };
         for sampler in &samplers {
-            let file = options.directory.join(sampler.file());
-            let Some(quality) = quality(options, sampler, &workload, main, &file)? else { continue };
+            let Some(quality) = quality(bench, sampler, &workload, main)? else { continue };
             let Quality { samples, reached, cut } = quality;
-            let cut_text = cut.map_or("not told".to_owned(), |cut| format!("{:.2}", 100.0 * cut));
             table.row(vec![
                 workload.name.to_owned(),
-                sampler.name().to_owned(),
+                sampler.kind.name.to_owned(),
                 samples.to_string(),
                 format!("{:.2}", 100.0 * reached),
-                cut_text,
+                cut.map_or("not stated".to_owned(), |cut| format!("{:.2}", 100.0 * cut)),
             ]);
             data.push(json!({
-                "workload": workload.name, "sampler": sampler.name(), "samples": samples,
+                "workload": workload.name, "sampler": sampler.kind.name, "samples": samples,
                 "reach_main": reached, "cut_short": cut,
             }));
         }
     }
     table.note(
-        "The rest of what does not reach the main function is the dynamic loader's work before it and the \
-         kernel's work for exec.",
+        "The other stacks are of the dynamic loader's work before the main function and of the kernel's work for exec.",
     );
     Ok(Part { table, data: json!(data) })
 }
@@ -55,35 +51,36 @@ struct Quality {
     samples: u64,
     /// The share whose stack holds the main function.
     reached: f64,
-    /// The share that the sampler itself calls cut short, where it tells.
+    /// The share that the sampler itself calls cut short, where it states that.
     cut: Option<f64>,
 }
 
-/// Nothing for a sampler whose files cannot be read here.
+/// The stacks that a sampler records; `None` for a sampler whose files cannot be read here.
 fn quality(
-    options: &Options,
+    bench: &Bench,
     sampler: &Sampler,
     workload: &Workload,
     main: &str,
-    file: &Path,
 ) -> Result<Option<Quality>, String> {
+    let file = sampler.file(&bench.directory);
     let mut words = vec![workload.program.clone().into_os_string()];
     words.extend(workload.arguments.iter().cloned());
-    match sampler {
-        Sampler::Treering(_) => {
-            succeed(&mut sampler.command(file, &words))?;
-            let flat = recorded::flat(options, file)?;
-            let cut = flat.loss("truncated_stacks") as f64 / flat.samples() as f64;
-            let reached = flat.total_share(main);
-            Ok(Some(Quality { samples: flat.samples(), reached, cut: Some(cut) }))
+    let record = || succeed(&mut sampler.recording(&file, &words));
+    match sampler.kind.name {
+        "treering" => {
+            record()?;
+            let flat = recorded::flat(bench, &file)?;
+            let (samples, reached) = (flat.samples(), flat.total_share(main));
+            let cut = flat.loss("truncated_stacks") as f64 / samples as f64;
+            Ok(Some(Quality { samples, reached, cut: Some(cut) }))
         }
-        Sampler::Perf(perf) => {
-            succeed(&mut sampler.command(file, &words))?;
+        "perf" => {
+            record()?;
             let script =
-                succeed(Command::new(perf).args(["script", "--no-inline", "-F", "ip,sym", "-i"]).arg(file))?;
-            Ok(Some(perf_quality(&String::from_utf8_lossy(&script), main)))
+                text_of(&mut sampler.command(&["script", "--no-inline", "-F", "ip,sym", "-i"], &file))?;
+            Ok(Some(perf_quality(&script, main)))
         }
-        Sampler::Samply(_) | Sampler::SamplyWithNames(_) => Ok(None),
+        _ => Ok(None),
     }
 }
 

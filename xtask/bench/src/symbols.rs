@@ -5,20 +5,20 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::measure::succeed;
-use super::table::Table;
-use super::{Options, Part, large_binary};
-use crate::workspace;
+use crate::frame::Bench;
+use crate::measure::text_of;
+use crate::record::Part;
+use crate::table::Table;
+use crate::{large_binary, workspace};
 
 /// Resolves random addresses of the large program, three times over.
-pub(super) fn measure(options: &Options) -> Result<Part, String> {
-    let program = large_binary::build(&options.directory)?;
+pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
+    let program = large_binary::build(&bench.directory)?;
     let debug_bytes = debug_information(&program)?;
-    let addresses = if options.quick { 300 } else { 3000 };
+    let addresses = if bench.quick { 300 } else { 3000 };
     let text = run_example(&program, addresses)?;
-    let with = seconds(&text, "with inlined functions: ").ok_or_else(|| format!("no time in: {text}"))?;
-    let without =
-        seconds(&text, "without inlined functions: ").ok_or_else(|| format!("no time in: {text}"))?;
+    let time = |label| seconds(&text, label).ok_or_else(|| format!("no time in: {text}"));
+    let (with, without) = (time("with inlined functions: ")?, time("without inlined functions: ")?);
     let title = "Symbolising random addresses, each as one sample, of a program with much debug information";
     let mut table =
         Table::new(title, &["debug information, MB", "addresses", "with inlined frames, s", "without, s"]);
@@ -42,8 +42,7 @@ fn run_example(program: &Path, addresses: usize) -> Result<String, String> {
         "--example",
         "symbolise_speed",
     ]);
-    example.arg("--").arg(program).arg(addresses.to_string());
-    Ok(String::from_utf8_lossy(&succeed(&mut example)?).into_owned())
+    text_of(example.arg("--").arg(program).arg(addresses.to_string()))
 }
 
 /// The number of seconds after `label`.
@@ -51,10 +50,9 @@ fn seconds(text: &str, label: &str) -> Option<f64> {
     text.lines().find_map(|line| line.trim_start().strip_prefix(label)?.split(' ').next()?.parse().ok())
 }
 
-/// The size of all debug sections, as `size` tells it.
+/// The size of all debug sections, as `size` states it.
 fn debug_information(program: &Path) -> Result<u64, String> {
-    let sizes = succeed(Command::new("size").arg("-A").arg(program))?;
-    let sizes = String::from_utf8_lossy(&sizes).into_owned();
+    let sizes = text_of(Command::new("size").arg("-A").arg(program))?;
     let debug = sizes.lines().filter(|line| line.starts_with(".debug"));
     Ok(debug.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum())
 }

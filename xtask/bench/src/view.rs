@@ -12,121 +12,52 @@ use serde_json::{Value, json};
 use treering_testing::programs::installed;
 use treering_testing::synthetic::{Shape, synthetic};
 
-use super::measure::succeed;
-use super::statistics::Spread;
-use super::table::Table;
-use super::{build, heading, large, machine, write};
-use crate::workspace;
+use crate::frame::{Bench, Benchmark, Report};
+use crate::measure::{succeed, text_of};
+use crate::statistics::Spread;
+use crate::table::Table;
+use crate::{large, workspace};
+
+pub(super) const BENCHMARK: Benchmark =
+    Benchmark { name: "view", package: "treering", options: &["--docs"], parts: Some(&[]), run };
 
 /// The version of Speedscope, from npm.
 const SPEEDSCOPE: &str = "1.25.0";
-
-/// How large the measurement is.
-struct Scope {
-    quick: bool,
-    rounds: usize,
-    /// Whether the tables replace those in `docs/view.md`.
-    into_docs: bool,
-}
-
-impl Scope {
-    fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut scope = Self { quick: false, rounds: 7, into_docs: false };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            match word {
-                "--quick" => (scope.quick, scope.rounds) = (true, 1),
-                "--docs" => scope.into_docs = true,
-                "--rounds" => {
-                    let rounds = words.next().and_then(|count| count.parse().ok());
-                    scope.rounds =
-                        rounds.filter(|&count| count > 0).ok_or("--rounds needs a number of rounds")?;
-                }
-                other => {
-                    return Err(format!("unknown option {other}; there are --quick, --rounds N and --docs"));
-                }
-            }
-        }
-        if scope.quick && scope.into_docs {
-            return Err("--quick measures too little for the documentation".to_owned());
-        }
-        Ok(scope)
-    }
-}
 
 /// A number that a page is measured by.
 struct Number {
     name: &'static str,
     unit: &'static str,
-    /// What it shall not exceed.
+    /// The most that it should be.
     target: Option<f64>,
-    /// The number in one measurement of a viewer; nothing where it has none.
+    /// The number in one measurement of a viewer; `None` where it has none.
     read: fn(&Value) -> Option<f64>,
 }
 
-const NUMBERS: &[Number] = &[
-    Number { name: "the page", unit: "MB", target: Some(18.0), read: |of| at(of, "/bytes", 1e6) },
-    Number { name: "making it", unit: "s", target: Some(2.0), read: |of| at(of, "/made_s", 1.0) },
-    Number {
-        name: "first picture after opening",
-        unit: "s",
-        target: Some(1.0),
-        read: |of| at(of, "/first_picture_ms", 1e3),
-    },
-    Number {
-        name: "until then: processor time of the page's process",
-        unit: "s",
-        target: None,
-        read: |of| at(of, "/first_picture_cpu_s", 1.0),
-    },
-    Number {
-        name: "zoom and pan: work for a frame, median",
-        unit: "ms",
-        target: None,
-        read: |of| at(of, "/work_ms/median", 1.0),
-    },
-    Number {
-        name: "zoom and pan: work for a frame, p95",
-        unit: "ms",
-        target: Some(16.0),
-        read: |of| at(of, "/work_ms/p95", 1.0),
-    },
-    Number {
-        name: "zoom and pan: between frames, p95",
-        unit: "ms",
-        target: None,
-        read: |of| at(of, "/interval_ms/p95", 1.0),
-    },
-    Number {
-        name: "metric switch, slowest",
-        unit: "ms",
-        target: Some(300.0),
-        read: |of| worst_switch(of, "until"),
-    },
-    Number {
-        name: "metric switch: longest without a frame",
-        unit: "ms",
-        target: None,
-        read: |of| worst_switch(of, "longest"),
-    },
-    Number {
-        name: "heaps with typed arrays, page and worker",
-        unit: "MB",
-        target: Some(150.0),
-        read: |of| heaps(of, "/heaps"),
-    },
-    Number {
-        name: "the same after all metrics were shown",
-        unit: "MB",
-        target: None,
-        read: |of| heaps(of, "/heaps_after"),
-    },
-    Number {
-        name: "most memory of the page's process",
-        unit: "MB",
-        target: None,
-        read: |of| at(of, "/peak_bytes", 1e6),
-    },
+const fn number(
+    name: &'static str,
+    unit: &'static str,
+    target: Option<f64>,
+    read: fn(&Value) -> Option<f64>,
+) -> Number {
+    Number { name, unit, target, read }
+}
+
+const NUMBERS: [Number; 12] = [
+    number("the page", "MB", Some(18.0), |of| at(of, "/bytes", 1e6)),
+    number("making it", "s", Some(2.0), |of| at(of, "/made_s", 1.0)),
+    number("first picture after opening", "s", Some(1.0), |of| at(of, "/first_picture_ms", 1e3)),
+    number("until then: processor time of the page's process", "s", None, |of| {
+        at(of, "/first_picture_cpu_s", 1.0)
+    }),
+    number("zoom and pan: work for a frame, median", "ms", None, |of| at(of, "/work_ms/median", 1.0)),
+    number("zoom and pan: work for a frame, p95", "ms", Some(16.0), |of| at(of, "/work_ms/p95", 1.0)),
+    number("zoom and pan: between frames, p95", "ms", None, |of| at(of, "/interval_ms/p95", 1.0)),
+    number("metric switch, slowest", "ms", Some(300.0), |of| worst_switch(of, "until")),
+    number("metric switch: longest without a frame", "ms", None, |of| worst_switch(of, "longest")),
+    number("heaps with typed arrays, page and worker", "MB", Some(150.0), |of| heaps(of, "/heaps")),
+    number("the same after all metrics were shown", "MB", None, |of| heaps(of, "/heaps_after")),
+    number("most memory of the page's process", "MB", None, |of| at(of, "/peak_bytes", 1e6)),
 ];
 
 fn at(of: &Value, pointer: &str, divisor: f64) -> Option<f64> {
@@ -149,12 +80,10 @@ struct Subject {
     nodes: u64,
 }
 
-/// Runs `bench view` with its arguments.
-pub(crate) fn run(words: &[&str]) -> Result<(), String> {
-    bench(&Scope::parse(words)?)
-}
-
-fn bench(scope: &Scope) -> Result<(), String> {
+fn run(bench: &Bench) -> Result<Report, String> {
+    if bench.quick && bench.has("--docs") {
+        return Err("--quick measures too little for the documentation".to_owned());
+    }
     for program in ["node", "chromium"] {
         installed(program).ok_or_else(|| format!("{program} is not installed"))?;
     }
@@ -162,33 +91,24 @@ fn bench(scope: &Scope) -> Result<(), String> {
     if !web.join("node_modules/puppeteer-core").is_dir() {
         succeed(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&web))?;
     }
-    build("treering")?;
-    let directory = workspace::target_directory().join("bench-view");
-    std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
-    let speedscope = speedscope(&directory);
+    let speedscope = speedscope(&bench.directory);
     if let Err(error) = &speedscope {
         eprintln!("note: Speedscope is not measured: {error}");
     }
-    let bench = Bench {
-        treering: workspace::target_directory().join("release/treering"),
-        script: web.join("bench.mjs"),
-        speedscope: speedscope.ok(),
-        directory: directory.clone(),
-    };
-    let (mut page, mut data) = (heading("view", scope.quick), Vec::new());
-    for subject in [bench.synthetic(scope.quick)?, bench.real(scope.quick)?] {
+    let viewers = Viewers { bench, script: web.join("bench.mjs"), speedscope: speedscope.ok() };
+    let (mut tables, mut data) = (Vec::new(), Vec::new());
+    for subject in [viewers.synthetic()?, viewers.real()?] {
         eprintln!("measuring {} ({} nodes)", subject.name, subject.nodes);
-        let (table, measured) = bench.measure(&subject, scope.rounds)?;
-        page += &format!("\n{table}");
+        let (table, measured) = viewers.measure(&subject, bench.rounds(7, 1))?;
+        tables.push(table);
         data.push(measured);
     }
-    page += &format!("\n{}", sizes_of_scripts()?);
-    page += &format!("\nload {} at the end\n", machine()["load"].as_str().unwrap_or("unknown"));
-    print!("{page}");
-    let data = json!({"machine": machine(), "quick": scope.quick, "profiles": data});
-    write(&directory, "view.md", &page)?;
-    write(&directory, "view.json", &format!("{data:#}\n"))?;
-    if scope.into_docs { into_docs(&page) } else { Ok(()) }
+    tables.push(sizes_of_scripts()?);
+    let mut report = Report { tables, data: json!({"profiles": data}), ..Report::default() };
+    if bench.has("--docs") {
+        report.then = Some(into_docs);
+    }
+    Ok(report)
 }
 
 /// The lines between which the tables stand in `docs/view.md`.
@@ -228,37 +148,41 @@ fn speedscope(directory: &Path) -> Result<PathBuf, String> {
     Ok(folder.join("dist/release"))
 }
 
-struct Bench {
-    treering: PathBuf,
+/// The viewers that are compared.
+struct Viewers<'a> {
+    bench: &'a Bench,
     script: PathBuf,
     speedscope: Option<PathBuf>,
-    directory: PathBuf,
 }
 
-impl Bench {
+impl Viewers<'_> {
     /// A million nodes in six metrics, of which the numbers are noise.
-    fn synthetic(&self, quick: bool) -> Result<Subject, String> {
-        let shape = if quick { Shape { nodes: 100_000, ..Shape::MILLION } } else { Shape::MILLION };
-        let profile = self.directory.join("synthetic.trg");
+    fn synthetic(&self) -> Result<Subject, String> {
+        let shape =
+            if self.bench.quick { Shape { nodes: 100_000, ..Shape::MILLION } } else { Shape::MILLION };
+        let profile = self.bench.directory.join("synthetic.trg");
         large::write(&synthetic(&shape), &profile)?;
         Ok(Subject { name: "synthetic", profile, nodes: shape.nodes as u64 })
     }
 
     /// A compiler's run, counted exactly with its calling context tree.
-    fn real(&self, quick: bool) -> Result<Subject, String> {
-        let profile = self.directory.join("compiler.trg");
-        let source = self.directory.join("source.cc");
-        let text = if quick {
+    fn real(&self) -> Result<Subject, String> {
+        let profile = self.bench.directory.join("compiler.trg");
+        let source = self.bench.directory.join("source.cc");
+        let text = if self.bench.quick {
             "int main() { return 0; }\n"
         } else {
             "#include <vector>\nint main() { return std::vector<int>{1}.front(); }\n"
         };
         std::fs::write(&source, text).map_err(|error| error.to_string())?;
-        let compiler = succeed(Command::new("c++").arg("-print-prog-name=cc1plus"))?;
-        let compiler = String::from_utf8_lossy(&compiler).trim().to_owned();
-        let mut count = Command::new(&self.treering);
-        count.args(["count", "--quiet", "--tree", "--force", "-o"]).arg(&profile).arg("--").arg(compiler);
-        count.args(["-quiet", "-O1", "-o", "/dev/null"]).arg(&source).current_dir(&self.directory);
+        let compiler = text_of(Command::new("c++").arg("-print-prog-name=cc1plus"))?;
+        let mut count = Command::new(&self.bench.treering);
+        count
+            .args(["count", "--quiet", "--tree", "--force", "-o"])
+            .arg(&profile)
+            .arg("--")
+            .arg(compiler.trim());
+        count.args(["-quiet", "-O1", "-o", "/dev/null"]).arg(&source).current_dir(&self.bench.directory);
         succeed(&mut count)?;
         let bytes = std::fs::read(&profile).map_err(|error| error.to_string())?;
         let (_, read, _) = treering_formats::read_any(&bytes).map_err(|error| error.to_string())?;
@@ -269,7 +193,7 @@ impl Bench {
         let page = subject.profile.with_extension("html");
         let exported = subject.profile.with_extension("pb.gz");
         if self.speedscope.is_some() {
-            let mut export = Command::new(&self.treering);
+            let mut export = Command::new(&self.bench.treering);
             export
                 .args(["export", "--to", "pprof", "--yes", "--force", "-o"])
                 .arg(&exported)
@@ -307,7 +231,7 @@ impl Bench {
     }
 
     fn measure_ours(&self, subject: &Subject, page: &Path) -> Result<Value, String> {
-        let mut view = Command::new(&self.treering);
+        let mut view = Command::new(&self.bench.treering);
         view.args(["view", "--no-open", "-o"]).arg(page).arg(&subject.profile);
         let start = Instant::now();
         succeed(&mut view)?;
@@ -335,7 +259,7 @@ impl Bench {
 fn table(subject: &Subject, ours: &[Value], theirs: &[Value]) -> Table {
     let title = format!("{}: {} nodes", subject.name, subject.nodes);
     let mut table = Table::new(&title, &["what", "target", "treering view", "Speedscope"]);
-    for number in NUMBERS {
+    for number in &NUMBERS {
         let spread = |of: &[Value]| {
             let values: Vec<f64> = of.iter().filter_map(number.read).collect();
             Spread::of(&values).map_or_else(|| "–".to_owned(), |spread| spread.to_string())
@@ -374,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_read_from_what_the_browser_measured() {
+    fn numbers_are_read_from_measurements_of_the_browser() {
         let measured = json!({
             "first_picture_ms": 500, "switches": [{"until": 100.0, "longest": 20.0}, {"until": 250.0, "longest": 17.0}],
             "heaps": [{"objects": 10e6, "arrays": 30e6}, {"objects": 1e6, "arrays": 59e6}],
@@ -399,17 +323,5 @@ mod tests {
         );
         assert_eq!(with_tables(&once, "# x\n\na machine\n\n## A table\n\n| a |\n"), Some(once));
         assert_eq!(with_tables("no marks", "a"), None);
-    }
-
-    #[test]
-    fn options_that_are_unknown_are_refused() {
-        assert!(Scope::parse(&["--quick"]).is_ok_and(|scope| scope.quick));
-        assert!(
-            Scope::parse(&["--rounds", "3", "--docs"])
-                .is_ok_and(|scope| scope.rounds == 3 && scope.into_docs)
-        );
-        assert!(Scope::parse(&["--rounds"]).is_err() && Scope::parse(&["--rounds", "0"]).is_err());
-        assert!(Scope::parse(&["--quick", "--docs"]).is_err());
-        assert!(Scope::parse(&["--slow"]).is_err_and(|error| error.contains("--quick")));
     }
 }

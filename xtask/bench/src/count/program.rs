@@ -8,14 +8,16 @@ use treering_testing::programs::{
     BENCH_FIB, BENCH_LOOPS, BENCH_OBJECTS, BENCH_SORT, Program, compressible_text, fixture, installed,
 };
 
+use crate::measure::text_of;
+
 /// A program with its arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
     /// Its name in tables.
     pub(super) name: &'static str,
-    /// What runs, with a path.
+    /// The command, with a path.
     pub(super) words: Vec<OsString>,
-    /// The same with an input so small that the program does little of what it does otherwise.
+    /// The same with an input so small that the program reaches little of its code.
     pub(super) smaller: Vec<OsString>,
     /// Whether it is one of the twelve that geometric means are of; the others show what starting costs.
     pub(super) in_mean: bool,
@@ -27,50 +29,43 @@ const SMALLER: f64 = 0.01;
 /// A command, or nothing when its program is not installed.
 type Made = Result<Option<Vec<OsString>>, String>;
 
-/// How a program is found and what it works on.
-struct Entry {
-    name: &'static str,
-    make: fn(&Path, f64) -> Made,
-    in_mean: bool,
-}
+/// Makes the command of a program, from the folder of its data and the size of its input.
+type Make = fn(&Path, f64) -> Made;
 
-/// All programs, in the order of the table.
-const ENTRIES: [Entry; 14] = [
-    Entry { name: "tight loops", make: |_, size| built(&BENCH_LOOPS, 40_000.0 * size), in_mean: true },
-    Entry { name: "fib", make: |_, size| built(&BENCH_FIB, 38.0 + size.log2() * 1.44), in_mean: true },
-    Entry { name: "qsort+sieve", make: |_, size| built(&BENCH_SORT, 1_300_000.0 * size), in_mean: true },
-    Entry { name: "C++ virtual+map", make: |_, size| built(&BENCH_OBJECTS, 60_000.0 * size), in_mean: true },
-    Entry { name: "gzip", make: |at, size| packer("gzip", "-6", at, 12e6 * size), in_mean: true },
-    Entry { name: "bzip2", make: |at, size| packer("bzip2", "-9", at, 5e6 * size), in_mean: true },
-    Entry { name: "xz -1", make: |at, size| packer("xz", "-1", at, 8e6 * size), in_mean: true },
-    Entry {
-        name: "python3",
-        make: |_, size| script("python3", "workloads/loops.py", 2.0 * size),
-        in_mean: true,
-    },
-    Entry { name: "lua", make: lua, in_mean: true },
-    Entry {
-        name: "perl",
-        make: |_, size| script("perl", "count/bench_interpret.pl", 220.0 * size),
-        in_mean: true,
-    },
-    Entry { name: "sqlite3", make: |_, size| sqlite(130_000.0 * size), in_mean: true },
-    Entry { name: "cc1 -O2", make: cc1, in_mean: true },
-    Entry { name: "python3 -c pass", make: |_, _| Ok(words("python3", &["-c", "pass"])), in_mean: false },
-    Entry { name: "/bin/true", make: |_, _| Ok(words("true", &[])), in_mean: false },
+/// The programs that geometric means are of, in the order of the table.
+const WORKING: [(&str, Make); 12] = [
+    ("tight loops", |_, size| built(&BENCH_LOOPS, 40_000.0 * size)),
+    ("fib", |_, size| built(&BENCH_FIB, 38.0 + size.log2() * 1.44)),
+    ("qsort+sieve", |_, size| built(&BENCH_SORT, 1_300_000.0 * size)),
+    ("C++ virtual+map", |_, size| built(&BENCH_OBJECTS, 60_000.0 * size)),
+    ("gzip", |at, size| packer("gzip", "-6", at, 12e6 * size)),
+    ("bzip2", |at, size| packer("bzip2", "-9", at, 5e6 * size)),
+    ("xz -1", |at, size| packer("xz", "-1", at, 8e6 * size)),
+    ("python3", |_, size| script("python3", "workloads/loops.py", 2.0 * size)),
+    ("lua", lua),
+    ("perl", |_, size| script("perl", "count/bench_interpret.pl", 220.0 * size)),
+    ("sqlite3", |_, size| sqlite(130_000.0 * size)),
+    ("cc1 -O2", cc1),
 ];
 
-/// Makes every program ready whose name contains one of `wanted`, or all; says on standard error
-/// which are missing. `size` is 1 for inputs that take about half a second.
-pub(super) fn all(directory: &Path, size: f64, wanted: &[&str]) -> Result<Vec<Counted>, String> {
-    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|part| name.contains(part));
+/// The programs that show the cost of a start.
+const STARTING: [(&str, Make); 2] = [
+    ("python3 -c pass", |_, _| Ok(words("python3", &["-c", "pass"]))),
+    ("/bin/true", |_, _| Ok(words("true", &[]))),
+];
+
+/// Makes the wanted programs ready; says on standard error which are missing. `size` is 1 for inputs that take about half a second.
+pub(super) fn all(
+    directory: &Path,
+    size: f64,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<Counted>, String> {
     let mut programs = Vec::new();
-    for entry in ENTRIES.iter().filter(|entry| chosen(entry.name)) {
-        match (entry.make)(directory, size)?.zip((entry.make)(directory, size * SMALLER)?) {
-            Some((words, smaller)) => {
-                programs.push(Counted { name: entry.name, words, smaller, in_mean: entry.in_mean });
-            }
-            None => eprintln!("skipped: {} is not installed", entry.name),
+    let entries = WORKING.map(|entry| (entry, true)).into_iter().chain(STARTING.map(|entry| (entry, false)));
+    for ((name, make), in_mean) in entries.filter(|((name, _), _)| is_wanted(name)) {
+        match make(directory, size)?.zip(make(directory, size * SMALLER)?) {
+            Some((words, smaller)) => programs.push(Counted { name, words, smaller, in_mean }),
+            None => eprintln!("skipped: {name} is not installed"),
         }
     }
     Ok(programs)
@@ -123,9 +118,8 @@ fn sqlite(rows: f64) -> Made {
 /// The compiler proper, on a generated file.
 fn cc1(directory: &Path, size: f64) -> Made {
     let Some(gcc) = installed("gcc") else { return Ok(None) };
-    let told = std::process::Command::new(gcc).arg("-print-prog-name=cc1").output();
-    let told = told.map_err(|error| format!("cannot run gcc: {error}"))?;
-    let program = PathBuf::from(String::from_utf8_lossy(&told.stdout).trim());
+    let path = text_of(std::process::Command::new(gcc).arg("-print-prog-name=cc1"))?;
+    let program = PathBuf::from(path.trim());
     if !program.is_absolute() {
         return Ok(None);
     }

@@ -1,5 +1,7 @@
 //! Time added by the call graph against the number of calls, with the straight line through it.
 
+use treering_plot::{Panel, ParameterPlot, Point, Series, Unit, parameter_svg};
+
 use super::slice::{Estimate, Slices};
 
 /// A straight line, in seconds by calls.
@@ -49,57 +51,29 @@ impl Line {
 
     /// The points and the line as SVG.
     pub(super) fn plot(&self) -> String {
-        let (width, height, margin) = (640.0, 400.0, 60.0);
-        let most = self
-            .points
-            .iter()
-            .fold((1.0_f64, 1e-6_f64), |most, point| (most.0.max(point.0), most.1.max(point.1)));
-        let x = |calls: f64| margin + calls / most.0 * (width - 2.0 * margin);
-        let y = |seconds: f64| height - margin - seconds / most.1 * (height - 2.0 * margin);
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"13\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<path d=\"M{margin} {margin}V{}H{}\" fill=\"none\" stroke=\"black\"/>\n",
-            height - margin,
-            width - margin
-        );
-        for part in 0..=4 {
-            let (calls, seconds) = (most.0 * f64::from(part) / 4.0, most.1 * f64::from(part) / 4.0);
-            svg += &format!(
-                "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{calls:.0}</text>\n",
-                x(calls),
-                height - margin + 18.0
-            );
-            svg += &format!(
-                "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{:.2}</text>\n",
-                margin - 6.0,
-                y(seconds) + 4.0,
-                seconds * 1e3
-            );
-        }
-        let end = self.intercept + self.slope * most.0;
-        svg += &format!(
-            "<path d=\"M{:.1} {:.1}L{:.1} {:.1}\" stroke=\"#0072b2\" stroke-width=\"2\"/>\n",
-            x(0.0),
-            y(self.intercept),
-            x(most.0),
-            y(end)
-        );
-        for &(calls, seconds) in &self.points {
-            svg += &format!(
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"4\" fill=\"#d55e00\"/>\n",
-                x(calls),
-                y(seconds)
-            );
-        }
-        svg += &format!(
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">calls of a user function</text>\n<text x=\"{margin}\" y=\"{}\">added processor time, ms: {:.1} ns a call, r² = {:.4}</text>\n</svg>\n",
-            width / 2.0,
-            height - 14.0,
-            margin - 20.0,
-            self.slope * 1e9,
-            self.fit
-        );
-        svg
+        let series = |name: &str, seconds: &dyn Fn(f64, f64) -> f64| Series {
+            name: name.to_owned(),
+            points: self
+                .points
+                .iter()
+                .map(|&(calls, y)| Point { x: calls, y: seconds(calls, y) * 1e9, bounds: None })
+                .collect(),
+        };
+        parameter_svg(&ParameterPlot {
+            title: format!("{:.1} ns a call, r² = {:.4}", self.slope * 1e9, self.fit),
+            subtitle: "Octave with graph profiling".to_owned(),
+            parameter: "calls of a user function".to_owned(),
+            panels: vec![Panel {
+                name: "added processor time".to_owned(),
+                unit: Unit::Nanoseconds,
+                series: vec![
+                    series("measured", &|_, y| y),
+                    series("straight line", &|calls, _| self.intercept + self.slope * calls),
+                ],
+                changes: Vec::new(),
+                floor: 0.0,
+            }],
+        })
     }
 }
 

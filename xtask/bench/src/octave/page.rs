@@ -5,29 +5,17 @@ use serde_json::{Value, json};
 use super::line::Line;
 use super::slice::{Estimate, Pair, Slices};
 use super::{FLAT, GRAPH, MODES, OCTAVE};
-use crate::machine;
 use crate::table::Table;
 
 /// The workloads of the tables.
 const WORKLOADS: [&str; 4] = ["loop", "builtins", "fib", "simulation"];
 
-/// What is asked of the call graph's added time, in percent, by workload.
+/// The most time that the call graph may add, in percent, by workload.
 const ASKED: [f64; 4] = [2.5, 2.5, 2.5, 2.0];
 
-pub(super) fn page(slices: &Slices, line: Option<&Line>, quick: bool) -> String {
-    let about = machine();
-    let quick = if quick { " (quick: few slices, which prove little)" } else { "" };
-    let text = |name: &str| about[name].as_str().unwrap_or("unknown").to_owned();
-    format!(
-        "# cargo xtask bench octave{quick}\n\n{}, {} processors, load {} at the end, {} rounds\n\n{}\n{}\n{}",
-        text("cpu"),
-        about["cpus"],
-        text("load"),
-        slices.rounds(),
-        added_table(slices, line),
-        least_table(slices),
-        asked_table(slices),
-    )
+/// The tables of the page.
+pub(super) fn tables(slices: &Slices, line: Option<&Line>) -> Vec<Table> {
+    vec![added_table(slices, line), least_table(slices), asked_table(slices)]
 }
 
 fn added_table(slices: &Slices, line: Option<&Line>) -> Table {
@@ -39,7 +27,10 @@ fn added_table(slices: &Slices, line: Option<&Line>) -> Table {
     }
     table.note("Medians of slices against the mean of the slices before and behind them without profiling, with 95 % intervals.");
     table.note("`none, again` has no profiling either: it shows what this measurement can tell apart.");
-    table.note("Without profiling the hooks are in place and pass all calls on.");
+    table.note(format!(
+        "Without profiling the hooks are in place and pass all calls on. {} rounds.",
+        slices.rounds()
+    ));
     if let Some(line) = line {
         let bounds = line.of_rounds.map_or(String::new(), |slope| {
             format!(" [rounds by themselves: {:.1}, {:.1}]", slope.low * 1e9, slope.high * 1e9)
@@ -88,10 +79,10 @@ fn least_table(slices: &Slices) -> Table {
     table
 }
 
-/// What the profiler has to reach, and whether it does.
+/// The targets of the profiler, and whether it reaches them.
 fn asked_table(slices: &Slices) -> Table {
-    let header = [&["asked"], &WORKLOADS[..]].concat();
-    let mut table = Table::new("What is asked for", &header);
+    let header = [&["target"], &WORKLOADS[..]].concat();
+    let mut table = Table::new("Targets", &header);
     let added = |workload: &str, mode| Estimate::of(slices.of(workload, mode).iter().map(Pair::added));
     let mut row = |name: &str, cell: &dyn Fn(usize) -> Option<String>| {
         let cells = (0..WORKLOADS.len()).map(|at| cell(at).unwrap_or_else(|| "-".to_owned()));
@@ -107,7 +98,7 @@ fn asked_table(slices: &Slices) -> Table {
         let times = own / graph;
         match graph > 0.0 {
             true => Some(format!("{times:.1} times, {}", verdict(times >= 8.0))),
-            false => Some(format!("{:.1} % against nothing that could be told", own * 100.0)),
+            false => Some(format!("{:.1} % against no measurable time", own * 100.0)),
         }
     });
     row("graph takes at most 1.2 of flat", &|at| {
@@ -145,5 +136,5 @@ pub(super) fn data(slices: &Slices, line: Option<&Line>) -> Value {
     let line = line.map(|line| {
         json!({"ns_per_call": line.slope * 1e9, "ms_besides": line.intercept * 1e3, "r_squared": line.fit, "points": line.points})
     });
-    json!({"machine": machine(), "rounds": slices.rounds(), "pairs": rows, "line": line})
+    json!({"rounds": slices.rounds(), "pairs": rows, "line": line})
 }

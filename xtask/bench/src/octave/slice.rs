@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-/// What a slice took.
+/// The times of a slice, and its calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Slice {
     cpu_s: f64,
@@ -57,7 +57,7 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// Reads what the script prints. Slices of mode 0 are without profiling.
+    /// Reads the output of the script. Slices of mode 0 are without profiling.
     pub(super) fn read(text: &str) -> Self {
         let mut slices = Self::default();
         let mut lines: Vec<(usize, &str, Slice)> = Vec::new();
