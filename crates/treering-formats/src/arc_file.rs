@@ -10,6 +10,7 @@ pub use read::{read, used_bytes};
 
 /// The contents of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ArcFile {
     /// The process that made it.
     pub process: u32,
@@ -23,6 +24,7 @@ pub struct ArcFile {
 
 /// A file that code was mapped from.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Object {
     /// The process that noted it. What it forks afterwards has it as well.
     pub process: u32,

@@ -69,6 +69,7 @@ impl Part {
 /// for the user who asked for the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
+#[non_exhaustive]
 pub struct Dropped {
     /// The sentences.
     pub notes: Vec<String>,

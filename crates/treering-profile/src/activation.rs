@@ -6,6 +6,7 @@ use crate::{MetricId, NodeId, NodeTable};
 
 /// Measurements of single activations, in one metric.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Activations {
     /// The metric of all costs here.
     pub metric: MetricId,

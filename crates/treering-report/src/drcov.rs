@@ -11,6 +11,7 @@ pub(crate) const DRCOV_START: &str = "DRCOV VERSION: 2\nDRCOV FLAVOR: treering\n
 
 /// A file that may hold bytes of any value, and what is not in it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Binary {
     /// The file.
     pub bytes: Vec<u8>,

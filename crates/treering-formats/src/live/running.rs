@@ -65,6 +65,7 @@ pub enum FileState {
 
 /// The state of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ThreadNow {
     /// Whether it runs; else it has ended.
     pub runs: bool,

@@ -6,6 +6,7 @@ use crate::trg::Kind;
 
 /// A part of a file that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Loss {
     /// The byte of the file at which it starts.
     pub offset: u64,

@@ -5,6 +5,7 @@ use crate::trg::{Damage, Kind, Loss};
 
 /// A frame whose checksum holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RawFrame<'a> {
     /// The byte of the file at which its header starts.
     pub offset: u64,
