@@ -1,6 +1,6 @@
 //! Characters that a report must not print as they are: a terminal obeys them, or nobody sees them.
 
-/// Whether a terminal does something else with a character than show it: controls, and what turns the
+/// Whether a terminal obeys a character instead of showing it: controls, and characters that turn the
 /// direction of text around.
 pub fn is_obeyed(c: char) -> bool {
     c.is_control()

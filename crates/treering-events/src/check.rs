@@ -119,7 +119,7 @@ fn sum_check(bits: u64) -> u64 {
     (bits >> 8).wrapping_mul(FACTOR) >> 56
 }
 
-/// Something in a file that is not what was written.
+/// A part of a file that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Where it stands, in bytes from the start of the file.

@@ -136,8 +136,8 @@ impl Forest {
         hits
     }
 
-    /// The costs of a node's lines, by number; `node` is its index. All together cost at most
-    /// what the node itself does.
+    /// The costs of a node's lines, by number; `node` is its index. All together cost at most the node's
+    /// self cost.
     pub fn lines(&self, node: usize, header: &Header) -> Vec<MeasuredLine> {
         let start = self.lines.partition_point(|(of, _)| *of < node);
         let rows = self.lines[start..].iter().take_while(|(of, _)| *of == node);
@@ -152,7 +152,7 @@ impl Forest {
         lines
     }
 
-    /// Adds what the open activations of a thread have taken so far; how many they are.
+    /// Adds the time that the open activations of a thread have taken so far; returns their number.
     fn add_open(&mut self, view: &View<'_>, thread: &Thread, root: usize, end: u64) -> u32 {
         let depth = view.depth(thread);
         let by_place: alloc::collections::BTreeMap<Ref, usize> =
@@ -284,7 +284,7 @@ impl Measured {
     }
 }
 
-/// To the nearest whole number; 0 for what is none.
+/// Rounds to the nearest whole number; 0 for a negative number, and for one that is no number.
 fn round(number: f64) -> u64 {
     (number + 0.5) as u64
 }
@@ -310,8 +310,8 @@ impl Node {
         self.exits | self.redos | self.fails | self.exceptions | self.cuts != 0
     }
 
-    /// Exits, redos, fails, exceptions, cuts. Where exits are not counted, what was entered and neither
-    /// failed nor threw nor is open has exited.
+    /// Exits, redos, fails, exceptions, cuts. Where exits are not counted, every call that neither failed
+    /// nor threw nor is open counts as an exit.
     fn ports(&self, open: u32, counts_exits: bool) -> [u64; 5] {
         let entered = self.calls.saturating_add(self.redos);
         let otherwise = self.fails.saturating_add(self.exceptions).saturating_add(u64::from(open));

@@ -55,7 +55,7 @@ impl<'a> View<'a> {
         &self.header
     }
 
-    /// Whether the layout tells what is damaged. That before this one does not.
+    /// Whether the layout has checksums that show damage. The layout before this one has none.
     pub fn has_checks(&self) -> bool {
         self.header.version == VERSION
     }

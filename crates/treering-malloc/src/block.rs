@@ -74,7 +74,7 @@ impl Block {
 
     #[inline(always)]
     unsafe fn write(self, tag: u64, size: usize) -> *mut c_void {
-        // SAFETY: the tail is within what may be used of the block, by the caller's word.
+        // SAFETY: the tail is within the usable part of the block, by the caller's word.
         unsafe { self.tail.cast::<[u64; 2]>().write_unaligned([tag, self.check(tag, size as u64)]) };
         self.start
     }

@@ -161,7 +161,7 @@ unsafe fn about_to_free(next: &Functions, block: *mut c_void) {
     }
 }
 
-/// See the C standard; a size of 0 does what it does in the next library.
+/// See the C standard; a size of 0 is left to the next library.
 ///
 /// # Safety
 /// As for [`free`].

@@ -228,8 +228,8 @@ fn save(file: &Path) -> Result<Outcome, String> {
     Ok(Value::Nothing.into())
 }
 
-/// Records what this Octave works for another one that is profiled, if it does: the package
-/// parallel starts such ones, which wait for functions to call.
+/// Records in a worker of the package parallel, if this Octave is one: the profiled Octave starts it, and
+/// it waits for functions to call.
 fn worker(options: &[String]) -> Result<Outcome, String> {
     const WORKER: &[u8] = b"__rfeval_slave__";
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();

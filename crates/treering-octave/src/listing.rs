@@ -7,7 +7,7 @@ pub(crate) struct Listing {
     pub(crate) kind: Option<Kind>,
     /// Whether statistics of single calls are.
     pub(crate) statistics: bool,
-    /// Whether lines, and sizes of arguments, were asked for; what was recorded is printed in any case.
+    /// Whether lines, and sizes of arguments, were asked for; recorded ones are printed in any case.
     pub(crate) lines: bool,
     /// See `lines`.
     pub(crate) sizes: bool,

@@ -49,7 +49,7 @@ pub(crate) enum Known {
 #[derive(Debug)]
 pub(crate) struct Namer {
     filter: Filter,
-    /// Whether what is part of the interpreter is left out.
+    /// Whether the functions of the interpreter are left out.
     without_builtins: bool,
     /// The folder of our own commands.
     home: Vec<u8>,
@@ -67,12 +67,13 @@ impl Namer {
         Self { filter, without_builtins: false, home: Vec::new(), definitions: Definitions::new() }
     }
 
-    /// One that records what `filter` keeps, and leaves our own commands in the folder `home` out.
+    /// A namer that records the functions that `filter` keeps, and leaves out our own commands in the
+    /// folder `home`.
     pub(crate) fn with(filter: Filter, home: &str) -> Self {
         Self { filter, home: home.as_bytes().to_vec(), ..Self::new() }
     }
 
-    /// One that leaves out what is part of the interpreter, if it is to.
+    /// A namer that leaves out the functions of the interpreter, if `without_builtins` says so.
     pub(crate) fn without_builtins(self, without_builtins: bool) -> Self {
         Self { without_builtins, ..self }
     }

@@ -253,7 +253,7 @@ fn more(listing: &Listing, statistics: Option<&ActivationStatistics>) -> String 
     if listing.statistics { known.map(cell).concat() } else { String::new() }
 }
 
-/// The name, with a mark for what is no user function.
+/// The name, with a mark for each function that is not the user's.
 fn label(tables: &Tables, at: usize) -> String {
     let row = &tables.functions[at];
     match row.kind {

@@ -64,7 +64,7 @@ impl Request {
                     check_ours(&file)?;
                     request.output = Some(writable(file)?);
                 }
-                // The command has looked at what is there.
+                // The command has checked the file that is there.
                 "-output-named-in" => {
                     let names = PathBuf::from(next()?);
                     request.output = Some(writable(named_in(&names)?)?);

@@ -14,7 +14,7 @@ use crate::refusal::Refusal;
 pub(crate) struct Library {
     name: String,
     base: usize,
-    /// First and last byte of what is mapped.
+    /// First and last byte of the mapping.
     range: (usize, usize),
     /// The range that the loader made read-only when it had filled it.
     read_only: (usize, usize),

@@ -1,4 +1,4 @@
-//! How long was recorded: what no function took of it is the top level's.
+//! The time of the recording: the part that no function took is the top level's.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -243,7 +243,7 @@ impl Tables {
         let parent = node.parent.map_or_else(Vec::new, |parent| self.callers(parent));
         let calls = self.line_calls.entry((caller, line)).or_default().entry(callee).or_default();
         calls.calls += node.calls;
-        // Where the caller is called again further down, what is below is in what is above.
+        // Where the caller calls itself further down, the inner calls are part of the outer ones.
         if !parent.iter().any(|&(function, _)| function == caller) {
             calls.total_s += node.total_s;
         }

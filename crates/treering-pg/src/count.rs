@@ -6,7 +6,7 @@ use crate::entry::{cell, nothing, set_cell};
 use crate::file::{self, Table};
 use crate::{object, sys};
 
-/// How far the file is.
+/// The state of the file.
 pub(crate) static STATE: AtomicU32 = AtomicU32::new(NOT_YET);
 const NOT_YET: u32 = 0;
 const IN_WORK: u32 = 1;

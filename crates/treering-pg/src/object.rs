@@ -29,7 +29,7 @@ fn is_known(address: u64, generation: u64) -> bool {
     })
 }
 
-/// Notes what these addresses belong to, unless that is known.
+/// Notes the modules that these addresses belong to, unless they are known.
 pub(crate) fn note(addresses: [u64; 2], process: u32, generation: u64) {
     if !addresses.iter().all(|&address| is_known(address, generation)) {
         read(process, generation);

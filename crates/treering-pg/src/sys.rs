@@ -37,7 +37,7 @@ pub(crate) fn block_signals() -> Mask {
     Mask(old)
 }
 
-/// Blocks what was blocked before.
+/// Blocks the signals that were blocked before.
 pub(crate) fn restore_signals(mask: Mask) {
     // SAFETY: it points to 64 bits, and that is the size that is stated.
     unsafe {

@@ -5,7 +5,7 @@ use treering_runtime::Place;
 /// The state of an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It runs, or what it has called does.
+    /// It runs, or a predicate that it has called does.
     Running,
     /// It was left for a while without a port: its engine rests, or its continuation was captured.
     Suspended,
@@ -81,7 +81,7 @@ impl Activations {
         }
     }
 
-    /// Ends all; what they were.
+    /// Ends all, and returns them.
     pub(crate) fn take_live(&mut self) -> Vec<Activation> {
         let mut is_free = vec![false; self.all.len()];
         self.free.iter().for_each(|&at| is_free[at as usize] = true);
@@ -94,7 +94,7 @@ impl Activations {
         taken
     }
 
-    /// A new recording begins: what was counted of them before is no part of it.
+    /// Forgets the counts of all: a new recording begins.
     pub(crate) fn forget(&mut self) {
         for activation in &mut self.all {
             (activation.function, activation.token, activation.place) = (UNKNOWN, 0, None);

@@ -96,7 +96,7 @@ fn lock(number: i32) -> Option<MutexGuard<'static, Engine>> {
     Some(engine.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// The engine in whose name something happens, with what it has open on top of the thread's stack.
+/// The engine that an event belongs to, with its open activations on top of the thread's stack.
 fn running(number: i32) -> Option<MutexGuard<'static, Engine>> {
     // Events in a thread whose own data are gone are counted as lost.
     let mut engine = HERE
@@ -153,7 +153,7 @@ impl Engine {
         }
     }
 
-    /// Leaves what it had open in this thread when it went on in another one.
+    /// Leaves the activations that it had open in this thread when it went on in another one.
     fn leave_behind(&mut self, here: u64) {
         for &(thread, token) in self.left_behind.iter().rev() {
             if thread == here {
@@ -183,8 +183,8 @@ impl Engine {
         }
     }
 
-    /// Where an activation stands in the tree of the thread that the engine runs in. If it has been
-    /// elsewhere that is below what this thread has open.
+    /// The place of an activation in the tree of the thread that the engine runs in. If the activation has
+    /// been in another thread, its place is below the open activations of this thread.
     fn place(&self, function: u32, place: Option<(u64, Place)>) -> Option<Place> {
         if let Some((thread, place)) = place
             && thread == self.home
@@ -219,7 +219,8 @@ impl Engine {
         }
     }
 
-    /// The same where another thread than this one has to leave them; what it has to leave.
+    /// The same where another thread than this one has to leave them; returns the tokens that it has to
+    /// leave.
     fn suspend_without_leaving(&mut self) -> Vec<u64> {
         let mut tokens = Vec::new();
         for &number in &self.open {
@@ -397,7 +398,7 @@ pub(crate) fn exit_pruned(engine: i32, number: Number) {
     engine.at_place(activation.function, activation.place, Place::cut);
 }
 
-/// Its frame is gone: after it succeeded for good, by an exception, or by a cut of what it has left.
+/// Its frame is gone: after it succeeded for good, by an exception, or by a cut of its choice points.
 pub(crate) fn pruned(engine: i32, number: Number) {
     let Some(mut engine_here) = running(engine) else { return recording::lose() };
     match engine_here.activations.get(number).map(|activation| *activation) {

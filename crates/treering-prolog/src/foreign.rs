@@ -183,7 +183,7 @@ extern "C" fn record(terms: Term, _arity: c_int, _control: Control) -> Outcome {
     TRUE
 }
 
-/// `'$tr_facts'(-Text)`: what was recorded.
+/// `'$tr_facts'(-Text)`: the facts about the recording.
 extern "C" fn facts(terms: Term, _arity: c_int, _control: Control) -> Outcome {
     outcome(unify_text(terms, &recording::facts()))
 }
@@ -203,7 +203,7 @@ extern "C" fn ticks(terms: Term, _arity: c_int, _control: Control) -> Outcome {
     outcome(unify_integer(terms, treering_runtime::ticks() as i64))
 }
 
-/// `'$tr_call_cost'(+Ticks)`: what recording an activation costs.
+/// `'$tr_call_cost'(+Ticks)`: the cost of recording an activation.
 extern "C" fn call_cost(terms: Term, _arity: c_int, _control: Control) -> Outcome {
     treering_runtime::set_call_cost(integer(terms).unwrap_or(0) as f64);
     TRUE

@@ -38,7 +38,7 @@ struct Node {
     children: *mut Node,
     /// Ticks of our clock that passed in the node itself.
     self_ticks: u64,
-    /// Its number in what [`lines`] has written.
+    /// Its number in the text that [`lines`] has written.
     number: u64,
 }
 
@@ -53,7 +53,7 @@ const MAGIC: u64 = 0x7ae3_8f24;
 
 /// The recording.
 struct Core {
-    /// Above all roots; its time is what passed outside of any predicate.
+    /// Above all roots; its time is the time outside of any predicate.
     top: *mut Node,
     current: *mut Node,
     last: u64,
@@ -313,9 +313,9 @@ pub(crate) fn end() {
     }
 }
 
-/// The tree as lines: the number of the caller's node or 0, that of the predicate from 1, calls,
-/// recursive ones among them, nanoseconds; tabulators between them. The first line has what passed
-/// outside of all predicates, and all together.
+/// The tree as lines: the number of the caller's node or 0, that of the predicate from 1, calls, recursive
+/// ones among them, nanoseconds; tabulators between them. The first line has the time outside of all
+/// predicates, and the whole time.
 pub(crate) fn lines() -> String {
     CORE.with(|core| core.as_mut().map(tree)).unwrap_or_default()
 }

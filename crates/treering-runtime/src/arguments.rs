@@ -51,8 +51,8 @@ fn lock() -> MutexGuard<'static, Option<State>> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers what the arguments of a program ask for. Returns which of them are to be taken out, by
-/// place, or what is wrong with one; then nothing is remembered.
+/// Remembers the requests in the arguments of a program. Returns which of them are to be taken out, by
+/// place, or an error in one; then nothing is remembered.
 ///
 /// The first one is the name of the program. Nothing behind `--` is looked at. An option that is
 /// given again replaces what it said before.

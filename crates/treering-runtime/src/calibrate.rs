@@ -220,7 +220,7 @@ fn around_nothing(node: &Node) -> Costs {
     costs.map(|cost| cost.max(0.0))
 }
 
-/// The medians of what is measured in many rounds.
+/// The medians of many rounds.
 fn median_costs(round: impl Fn() -> Costs) -> Costs {
     let rounds: Vec<Costs> = (0..FIRST + ROUNDS).map(|_| round()).skip(FIRST).collect();
     let median = |pick: fn(&Costs) -> f64| Spread::of(rounds.iter().map(pick).collect()).middle;

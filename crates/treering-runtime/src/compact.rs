@@ -37,7 +37,7 @@ fn kind_number(kind: u32) -> u8 {
     }
 }
 
-/// The `.trg` file of what is stored in a live file; nothing if it is none.
+/// The `.trg` file of the recording in a live file; `None` if it is no live file.
 pub(crate) fn compact(live: &[u8]) -> Option<Vec<u8>> {
     let view = View::new(live).ok()?;
     let forest = Forest::of(&view, None);
@@ -394,8 +394,8 @@ impl<'a> Compaction<'a> {
         }
     }
 
-    /// The lines of functions whose file is known, and what they cost, and the lines from which nodes
-    /// were called; nothing where none were recorded.
+    /// The lines of functions whose file is known, with their costs, and the lines from which nodes were
+    /// called; `None` where no lines were recorded.
     fn lines(&mut self) -> (Option<Lines>, HashMap<usize, u64>) {
         let mut sites = HashMap::new();
         let place = |name: &str| self.metrics.iter().position(|metric| metric.name == name);

@@ -1,4 +1,4 @@
-//! Call events: what happens on every enter; [`leave`](crate::leave) has the other half.
+//! Call events: the enter; [`leave`](crate::leave) has the other half.
 //!
 //! A token says which activation was entered: where it stands on its thread's stack, and a tag of
 //! that thread's record. A leave with a token of another thread, of an activation that was left

@@ -6,9 +6,9 @@
 /// Costs of one that is not recorded are its caller's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// Patterns of what is recorded; empty for everything.
+    /// Patterns of the functions to record; empty for all.
     pub only: Vec<String>,
-    /// Patterns of what is not.
+    /// Patterns of the functions to leave out.
     pub ignored: Vec<String>,
 }
 

@@ -175,7 +175,8 @@ impl Call {
     }
 }
 
-/// Where an activation stood in the tree of its thread: what happens to it when it is no longer open.
+/// The place of an activation in the tree of its thread, for events that come when the activation is no
+/// longer open.
 ///
 /// In another thread, or when another profile was begun, its methods change nothing but the count of
 /// unbalanced events.

@@ -1,4 +1,4 @@
-//! Leaves: what happens when an activation ends.
+//! Call events: the leave, when an activation ends.
 //!
 //! An activation's place is given back before anything else is forgotten, as [`event`](crate::event) says.
 
@@ -161,7 +161,8 @@ fn leave_slowly(token: u64) {
     let was_forked = process::is_forked();
     let Some(ready) = Ready::take() else { return };
     let thread = ready.thread();
-    // In a child what was open begins with the child's own file, which was just made.
+    // In a child, activations that were open at the fork begin with the child's own file, which was just
+    // made.
     let now = if was_forked { sys::ticks() } else { now };
     if token == BEYOND {
         thread.beyond_limit.set(thread.beyond_limit.get().saturating_sub(1));

@@ -59,7 +59,7 @@ impl<A> Allocator<A> {
     }
 }
 
-/// Keeps the preloaded library from counting what is counted here.
+/// Keeps the preloaded library from counting allocations that are counted here.
 #[inline(always)]
 fn alone() -> Option<Quiet> {
     IS_PRELOADED.load(Ordering::Relaxed).then(Quiet::begin)
@@ -215,7 +215,7 @@ fn note_block() {
     }
 }
 
-/// Attributes a block of that many bytes to what runs in this thread, and returns its tag.
+/// Attributes a block of that many bytes to the activation that runs in this thread, and returns its tag.
 #[inline(always)]
 fn attributed(bytes: u64) -> u64 {
     match Running::find(Here) {

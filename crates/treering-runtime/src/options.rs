@@ -41,7 +41,7 @@ pub enum Recursion {
 
 /// How a program is to be profiled.
 ///
-/// [`from_environment`](Self::from_environment) is what holds for a program that says nothing.
+/// [`from_environment`](Self::from_environment) holds for a program that chooses nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The kind of profile.

@@ -458,7 +458,7 @@ struct OpenActivation {
 }
 
 impl OpenAtFork {
-    /// Copies what the running thread has open; nothing without memory.
+    /// Copies the open activations of the running thread; `None` without memory.
     fn of(thread: &'static Thread) -> Option<Self> {
         let open = &record::stack_of(thread)[1..][..thread::depth(thread) as usize];
         let activations = Mapped::of(open.iter().map(|activation| OpenActivation {

@@ -278,7 +278,8 @@ pub(crate) fn read<T: InPlace>(source: &T) -> T::Record {
     unsafe { core::ptr::from_ref(source).cast::<T::Record>().read() }
 }
 
-/// Writes the checksum of a record: `S` says what it is of, which no other thread changes meanwhile.
+/// Writes a checksum of a record. `S` names the fields that it covers, which no other thread changes
+/// meanwhile.
 pub(crate) fn seal_as<S: Sealed>(record: &impl InPlace) {
     let bytes = bytes_of(record);
     if let Some(check) = check_of::<S>(place_of(record), &bytes) {

@@ -21,7 +21,7 @@ pub struct Site {
     /// The number of its function; 0 before it was reached.
     number: AtomicU32,
     name: &'static str,
-    /// Of a method: tells what the compiler calls a function in it.
+    /// Of a method: gives the compiler's name of a function in it.
     inner: Option<fn() -> &'static str>,
     file: &'static str,
     line: u32,
@@ -34,7 +34,7 @@ impl Site {
         Self { number: AtomicU32::new(0), name, inner: None, file, line, timed_one_in: 1 }
     }
 
-    /// A method, whose name follows from what the compiler calls a function in it. See
+    /// A method, whose name follows from the compiler's name of a function in it. See
     /// [`method_site!`](crate::method_site).
     #[doc(hidden)]
     pub const fn of_method(inner: fn() -> &'static str, file: &'static str, line: u32) -> Self {

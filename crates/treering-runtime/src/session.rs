@@ -1,6 +1,6 @@
 //! A benchmark in the sense of CBS: from its start to its stop, with the reports about it.
 //!
-//! The tree of the process goes on growing from one benchmark to the next; a benchmark is what was
+//! The tree of the process goes on growing from one benchmark to the next; a benchmark is the part that was
 //! added to it since its start.
 
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ struct Session {
 /// The costs and the recording when a benchmark was started or stopped.
 struct Endpoint {
     reading: Reading,
-    /// A copy of what had been recorded.
+    /// A copy of the recording.
     live: Vec<u8>,
     /// CPU time of the process from before the copy to the reading at a start, and from the reading to
     /// after the copy otherwise: tasks of other threads may have been charged with it meanwhile.
@@ -62,7 +62,7 @@ impl Endpoint {
     }
 }
 
-/// A copy of what was recorded so far.
+/// A copy of the recording so far.
 fn live() -> Vec<u8> {
     if store::header().is_none() { Vec::new() } else { store::copy() }
 }
@@ -277,7 +277,7 @@ impl Session {
         let mut tasks: Vec<&[u8]> = Vec::new();
         let mut task_of: HashMap<u32, u32> = HashMap::new();
         let mut nodes: Vec<Node> = Vec::new();
-        // By index in the forest; nothing for roots and for what was not called since the start.
+        // By index in the forest; `None` for roots and for nodes that were not called since the start.
         let mut kept: Vec<Option<u32>> = Vec::with_capacity(forest.nodes.len());
         let mut timer_measures = 0;
         for measured in &forest.nodes {

@@ -47,7 +47,7 @@ pub(crate) struct Store {
     used: u64,
     /// The number of the file, and which file it is: the program may have closed it.
     file: Option<(i32, FileIdentity)>,
-    /// How much of what is mapped is the file's, from the start on.
+    /// The bytes of the mapping that are the file's, from the start on.
     in_file: u64,
     /// Whether the file could not grow, so that the rest is memory only.
     is_full: bool,

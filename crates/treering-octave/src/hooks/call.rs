@@ -30,7 +30,7 @@ struct Request {
 }
 
 impl Request {
-    /// Runs what the hook stands in for.
+    /// Runs the function that the hook stands in for.
     #[inline(always)]
     fn run(self) -> Pointer {
         let Self { original, to, first, second, results, arguments } = self;
@@ -131,7 +131,7 @@ impl Drop for Leave {
     }
 }
 
-/// Restores what was recorded when a command of ours is over.
+/// Goes on recording when a command of ours is over.
 struct Unpause;
 
 impl Drop for Unpause {
@@ -143,7 +143,7 @@ impl Drop for Unpause {
     }
 }
 
-/// All that is not one of the common cases of [`run`].
+/// Runs a function in all cases but the common ones of [`run`].
 #[inline(never)]
 unsafe fn run_otherwise(object: Pointer, sort: Sort, request: Request) -> Pointer {
     let mut bits = recorded();

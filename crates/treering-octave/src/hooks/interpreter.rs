@@ -62,8 +62,9 @@ impl Interpreter {
 }
 
 thread_local! {
-    /// Not destroyed, since functions of Octave go until the very end. Another thread than the interpreter's has a state
-    /// of its own, with nothing in it. It is apart, as there is little room for what is a thread's own.
+    /// Not destroyed, since functions of Octave run until the very end. A thread other than the
+    /// interpreter's has an empty state of its own. The state is boxed, as there is little room for
+    /// thread-local data.
     static INTERPRETER: ManuallyDrop<RefCell<Option<Box<Interpreter>>>> =
         const { ManuallyDrop::new(RefCell::new(None)) };
 }
@@ -76,8 +77,8 @@ pub(super) fn with_interpreter<R>(use_it: impl FnOnce(&mut Interpreter) -> R) ->
     })
 }
 
-/// Records what the bits of [`what`] say, from the next event on. Functions are looked at anew,
-/// by these rules.
+/// Records the kinds of events that `bits` select, from the next event on. Functions are named anew, by the
+/// rules of `namer`.
 pub(crate) fn start(bits: u32, namer: Namer) {
     with_interpreter(|interpreter| {
         interpreter.objects.clear();

@@ -14,7 +14,7 @@ use crate::naming::{Description, Known, Sort};
 use crate::refusal::Refusal;
 use crate::slots;
 
-/// A destructor, or what frees memory.
+/// A destructor, or the function that frees memory.
 pub(super) type Destroy = unsafe extern "C-unwind" fn(Pointer);
 type Read = unsafe extern "C-unwind" fn(*mut Text, Pointer);
 type Count = unsafe extern "C-unwind" fn(Pointer) -> i64;

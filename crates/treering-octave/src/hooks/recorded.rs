@@ -14,7 +14,7 @@ pub(crate) mod what {
     pub(crate) const SIZES: u32 = 8;
     /// Allocations.
     pub(crate) const MEMORY: u32 = 16;
-    /// Only functions of files: what is part of the interpreter is its callers'.
+    /// Only functions of files: the time of the interpreter's functions is their callers'.
     pub(crate) const NO_BUILTINS: u32 = 32;
 }
 
@@ -41,7 +41,7 @@ pub(super) static HOT: Hot = Hot {
     mex_function: AtomicUsize::new(0),
 };
 
-/// Records what was recorded before.
+/// Records the kinds of events that `bits` select from now on, as before an interruption.
 pub(crate) fn resume(bits: u32) {
     HOT.wanted.store(bits, Relaxed);
     HOT.recorded.store(bits, Relaxed);
@@ -57,7 +57,7 @@ pub(crate) fn pause() {
     HOT.recorded.store(0, Relaxed);
 }
 
-/// Records what is wanted.
+/// Records the wanted kinds of events again.
 pub(crate) fn go_on() {
     HOT.recorded.store(HOT.wanted.load(Relaxed), Relaxed);
 }

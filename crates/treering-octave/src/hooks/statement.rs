@@ -115,7 +115,8 @@ pub(super) struct Caller {
     was_hidden: bool,
 }
 
-/// Ends the lines of the caller while a callee runs, whose own are kept out where it `hides` them.
+/// Ends the lines of the caller while a callee runs. Where it `hides` the lines of the callee, these are
+/// not recorded.
 #[inline(always)]
 pub(super) fn leave_statement(hides: bool, start: u64) -> Caller {
     with_interpreter(|interpreter| {

@@ -47,7 +47,7 @@ pub(crate) fn gnuplot(bytes: &[u8]) -> String {
     line(bytes).replace('"', "'")
 }
 
-/// At most `columns` characters; what was longer ends with an ellipsis.
+/// At most `columns` characters; a longer text ends with an ellipsis.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.into();

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use std::io;
 
-/// Gives back what a file has behind `bytes`, if it can be.
+/// Shortens a file to `bytes`, if it can be.
 pub(crate) fn shorten_file(file: i32, bytes: u64) {
     // SAFETY: changes a file that is not mapped behind `bytes`.
     unsafe { libc::ftruncate(file, bytes as libc::off_t) };

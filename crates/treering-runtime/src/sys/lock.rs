@@ -1,4 +1,4 @@
-//! A lock that needs no memory, and what it guards.
+//! A lock that needs no memory, around the value that it guards.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -9,7 +9,7 @@ const HELD: u32 = 1;
 /// Held from before a fork until after it, in both processes.
 const HELD_OVER_FORK: u32 = 2;
 
-/// A lock for what happens seldom. It spins and yields, so that it needs no memory and can be
+/// A lock for rare operations. It spins and yields, so that it needs no memory and can be
 /// held across a fork.
 pub(crate) struct Lock<T> {
     state: AtomicU32,

@@ -19,7 +19,7 @@ impl Code {
     }
 }
 
-/// Where a part of a library stands in memory.
+/// An executable part of a library in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeRange {
     start: u64,
@@ -33,7 +33,7 @@ impl CodeRange {
     }
 }
 
-/// Where the code of all modules stands.
+/// The executable parts of all modules.
 pub(crate) fn code_ranges() -> Vec<CodeRange> {
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, ranges: *mut c_void) -> c_int {
         // SAFETY: both are valid for the call, by the contract of `dl_iterate_phdr`, and there are as many
@@ -64,7 +64,8 @@ pub(crate) fn sees_unloading() -> bool {
     finds_ours(c"dlclose")
 }
 
-/// Whether a lookup of a function by its name in the program finds this library's; also if it finds none.
+/// Whether a lookup of a function's name in the program finds this library's function; true also if it
+/// finds none.
 pub(crate) fn finds_ours(name: &CStr) -> bool {
     // SAFETY: looks up a name. All zeros are a valid structure, which the calls fill.
     unsafe {
@@ -78,7 +79,8 @@ pub(crate) fn finds_ours(name: &CStr) -> bool {
     }
 }
 
-/// Keeps this library in memory, and its clients' calls valid, when what has loaded it is unloaded.
+/// Keeps this library in memory, and its clients' calls valid, when the plug-in that has loaded it is
+/// unloaded.
 pub(crate) fn stay_loaded() {
     if let Some(path) = own_path().and_then(|path| std::ffi::CString::new(path).ok()) {
         // SAFETY: opens what is open already.

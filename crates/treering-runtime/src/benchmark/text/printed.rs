@@ -1,4 +1,4 @@
-//! The numbers of tasks as they are printed, rounded so that what is printed adds up.
+//! The numbers of tasks as they are printed, rounded so that the printed numbers add up.
 
 use crate::benchmark::graph::{Arc, Graph};
 use crate::benchmark::rounding::{nearest, per_mille, to_sum};
