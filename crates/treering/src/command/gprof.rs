@@ -222,8 +222,8 @@ impl Gprof {
             .hint("compile it with -pg: cc -pg -O2 -o solve solve.c")
             .hint("or profile it as it is: treering record, treering count --tree")
             .hint(format_args!(
-                "what runs in a root of its own, as in a container, needs {} there under the same name; what is executed \
-                 as another user cannot write there, and a setuid program loads no library",
+                "a program with a root of its own, as in a container, needs {} there under the same name; a program of \
+                 another user cannot write there, and a setuid program loads no library",
                 self.folder().display()
             ))
     }
