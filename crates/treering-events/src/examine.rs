@@ -179,7 +179,7 @@ impl<'a> Examination<'a> {
             return;
         }
         if (node.sizes | node.lines != 0 || node.links_check != 0) && !links {
-            return self.found.add(at, "what leads to the lines and argument sizes of a node is damaged");
+            return self.found.add(at, "the links of a node to its lines and argument sizes are damaged");
         }
         if node.sizes != 0 {
             let sizes = self.view.at(node.sizes).and_then(Sizes::read);
@@ -203,12 +203,12 @@ impl<'a> Examination<'a> {
         let bytes = thread.top.wrapping_sub(thread.stack_address);
         let depth = bytes / Activation::BYTES as u64;
         if !bytes.is_multiple_of(Activation::BYTES as u64) || depth >= u64::from(thread.capacity) {
-            return self.found.add(0, "how many functions a thread has open is damaged");
+            return self.found.add(0, "the number of open activations of a thread is damaged");
         }
         for index in 1..=u32::try_from(depth).unwrap_or(0) {
             let at = u64::from(thread.stack) * UNIT + u64::from(index) * Activation::BYTES as u64;
             let Some(activation) = self.view.activation(thread, index) else {
-                return self.found.add(at, "what a thread has open is damaged");
+                return self.found.add(at, "an open activation of a thread is damaged");
             };
             // The last one may be about to be filled.
             let is_filled = activation.start != 0 || activation.flags & flag::UNTIMED != 0;

@@ -330,7 +330,7 @@ fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>, sin
                     tracer.leave();
                 } else {
                     let seconds = after.as_secs_f64();
-                    tracer.stop_counting(&format!("what it did after {seconds} seconds, as requested"));
+                    tracer.stop_counting(&format!("its work after {seconds} seconds, as requested"));
                 }
             }
             Ok(Some((tid, stop))) => {

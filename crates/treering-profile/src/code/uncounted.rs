@@ -75,9 +75,9 @@ impl UncountedReason {
             Self::Traced => "a process that is traced already",
             Self::Instruction => "after an instruction that is not understood",
             Self::Memory => "no memory for counters",
-            Self::CutShort => "what ran after the counting ended",
+            Self::CutShort => "code that ran after counting had ended",
             Self::NotFollowed => "a child that was not followed",
-            Self::Deselected => "what was not selected",
+            Self::Deselected => "code that was not selected",
             Self::AddressSpace => "a process whose address space could not be followed",
             Self::Other => "other code",
         }

@@ -66,7 +66,7 @@ impl Following {
             }
             Sight::Gone => {
                 return Err(Failure::new(format_args!("{}: the program has ended", target.display()))
-                    .hint("what it left was replaced by another program's profile, or removed"));
+                    .hint("its profile was replaced by another program's profile, or removed"));
             }
         };
         let last = page(&target, title.clone(), running(read.running.profile, &mut names))?;
