@@ -51,13 +51,10 @@ impl Line {
 
     /// The points and the line as SVG.
     pub(super) fn plot(&self) -> String {
-        let series = |name: &str, seconds: &dyn Fn(f64, f64) -> f64| Series {
-            name: name.to_owned(),
-            points: self
-                .points
-                .iter()
-                .map(|&(calls, y)| Point { x: calls, y: seconds(calls, y) * 1e9, bounds: None })
-                .collect(),
+        // The axis is logarithmic: it has no place for times that are not above 0.
+        let series = |name: &str, seconds: &dyn Fn(f64, f64) -> f64| {
+            let points = self.points.iter().map(|&(x, y)| Point { x, y: seconds(x, y) * 1e9, bounds: None });
+            Series { name: name.to_owned(), points: points.filter(|point| point.y > 0.0).collect() }
         };
         parameter_svg(&ParameterPlot {
             title: format!("{:.1} ns a call, r² = {:.4}", self.slope * 1e9, self.fit),
