@@ -34,7 +34,7 @@ pub struct Counted {
     pub is_damaged: bool,
 }
 
-/// Reads what is in a folder. Files that are damaged are told, and are an error if there is no other.
+/// Reads the files in a folder. Damaged files are reported, and are an error if there is no other.
 pub fn read_folder(folder: &Path) -> Result<Counted, Failure> {
     let entries = std::fs::read_dir(folder).context(format_args!("cannot read {}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -165,7 +165,7 @@ impl Joining {
         Self { profile, binaries: HashMap::new(), arcs: HashMap::new(), lost: 0, newer }
     }
 
-    /// Adds what is in a file that was last changed at a time.
+    /// Adds the calls in a file, and the time of its last change.
     fn add(&mut self, file: &ArcFile, written: Option<SystemTime>) {
         self.lost = self.lost.saturating_add(file.lost);
         for object in &file.objects {

@@ -9,7 +9,7 @@ use treering_profile::{
 use treering_recover::{idle_blocks, is_conditional};
 use treering_symbols::{CodeReader, Options, Problem, stated_code};
 
-/// Coverage, and what it lacks.
+/// Coverage, and its gaps.
 pub struct Covered {
     /// The executed code.
     pub coverage: Coverage,
@@ -19,8 +19,8 @@ pub struct Covered {
     pub changed: Vec<String>,
 }
 
-/// The coverage of the executed modules, or only of one, from files that are still what was executed. Debug information
-/// apart from the binary is read for a single module only: that of all is mostly the system's libraries.
+/// The coverage of the executed modules, or only of one, from files that have not changed since. Separate
+/// debug information is read for a single module only: that of all is mostly of the system's libraries.
 pub fn covered(profile: &Profile, only: Option<ModuleId>) -> Covered {
     let options = Options::default();
     let mut reader = CodeReader::new(profile, &options);

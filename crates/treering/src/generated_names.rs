@@ -24,8 +24,8 @@ const LARGEST_DUMP: u64 = 1 << 30;
 /// are known by the second.
 const CLOCK_ERROR: Duration = Duration::from_secs(2);
 
-/// Reads what the JIT compilers of a recording wrote, as tables by module; what was not believed
-/// becomes a note of the profile.
+/// Reads the names that the JIT compilers of a recording wrote, as tables by module; names that were not
+/// believed become a note of the profile.
 ///
 /// Of a recording that was cut short only the processes' numbers are known, which name the files
 /// that are usual.

@@ -30,8 +30,8 @@ pub enum Refused {
     Program(Failure),
 }
 
-/// Opens a `gmon.out`, of which `name` is what a person calls it, with its program or else one that is
-/// found beside it.
+/// Opens a `gmon.out` with its program, or else with one that is found beside it. `name` is the name of the
+/// file for messages.
 pub fn open(path: &Path, name: &str, bytes: &[u8], program: Option<&Path>) -> Result<Opened, Refused> {
     let Joined { mut gmon, report, program, layout, warnings } = join(path, name, bytes, program)?;
     gmon.arcs = settled(gmon.arcs, &layout);
@@ -50,7 +50,7 @@ fn damaged(error: impl Into<ReadError>) -> Refused {
     Refused::File(error.into().of(Format::Gmon))
 }
 
-/// The arcs, with pieces of functions that the compiler divided taken for what they are.
+/// The arcs, in which pieces of a function that the compiler divided count as that function.
 fn settled(arcs: Vec<ArcCount>, layout: &CodeLayout) -> Vec<ArcCount> {
     let reported = |arc: ArcCount| ReportedCalls {
         site: arc.from,
@@ -156,7 +156,7 @@ fn misfit(name: &str, program: &Path, gmon: &Gmon, layout: &CodeLayout) -> Resul
             .hint("name the program that wrote it, as it was then: --program PROGRAM"))
     };
     let end = layout.code.last().map_or(0, |code| code.end);
-    // The C library rounds up the end of what it samples.
+    // The C library rounds up the end of the sampled code.
     if let Some(beyond) = gmon.histograms.iter().find(|histogram| histogram.high > end.saturating_add(64)) {
         let (low, high) = (beyond.low, beyond.high);
         return another(format!(

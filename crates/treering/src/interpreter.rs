@@ -46,8 +46,8 @@ pub fn no_file(path: &Path, noun: &str, ending: &str, hint: &str) -> Failure {
     }
 }
 
-/// Writes the words of the command that a profile is to show, without what is added to it here, into a file that our
-/// library reads; its path.
+/// Writes the words of the user's command, which the profile is to show, into a file that our library
+/// reads; returns its path. Words that are added here are left out.
 pub fn write_command(folder: &Path, words: &[OsString]) -> Result<PathBuf, Failure> {
     let path = folder.join("command");
     let text: Vec<u8> = words.iter().flat_map(|word| [word.as_bytes(), b"\0"].concat()).collect();
@@ -79,8 +79,8 @@ pub fn writable(output: &Path) -> Result<PathBuf, Failure> {
     Ok(output)
 }
 
-/// Runs an interpreter to its end, and passes signals on to it. Where it cannot be run, what `hint` says
-/// of the error is the failure. The interpreter keeps its folder should this process be killed.
+/// Runs an interpreter to its end, and passes signals on to it. Where it cannot be run, `hint` makes the
+/// failure of the error. The interpreter keeps its folder should this process be killed.
 pub fn run(
     command: &mut Command,
     folder: &Folder,

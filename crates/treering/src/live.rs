@@ -1,4 +1,4 @@
-//! Live files: whether their writer still runs, and what it has done so far.
+//! Live files: whether their writer still runs, and its profile so far.
 
 use std::time::Duration;
 

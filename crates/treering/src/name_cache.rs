@@ -52,7 +52,7 @@ impl NameCache {
         profile.functions = Interner::from_entries(functions);
     }
 
-    /// Looks up what is not known yet.
+    /// Looks up the names that are not known yet.
     fn look_up(&mut self, profile: &Profile) {
         let places = profile.functions.entries().iter().filter_map(|function| place(profile, function));
         let new: Vec<Place> = places.filter(|place| !self.by_place.contains_key(place)).collect();

@@ -9,7 +9,8 @@ use treering_profile::{FunctionKind, Module, ModuleId, ModuleKind, Note, Profile
 /// Shares of the run below this are not worth a remark.
 const WORTH_SAYING: f64 = 0.01;
 
-/// Notes, before all else, the module that costs most of what has no name, with what would help.
+/// Notes, before all else, the module with the highest cost in code without names, with a hint how to get
+/// them.
 pub fn note_nameless(profile: &mut Profile) {
     let Some(metric) = default_metric(profile) else { return };
     let basis = Basis::of(profile, metric);

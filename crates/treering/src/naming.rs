@@ -49,8 +49,8 @@ pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted
     let sections = cache::folder("debug");
     let options = Options {
         inlines: wanted.inlines,
-        // Lines of counted code can be added later on, when the profile is read; not what was
-        // modelled, which has lines of its own.
+        // Lines of counted code can be added later on, when the profile is read. Those of modelled code
+        // cannot: it has lines of its own.
         separate_lines: !wanted.inlines
             || !profile.code.modelled.is_empty()
             || profile.code.translated.is_empty(),

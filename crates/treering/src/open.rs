@@ -65,7 +65,7 @@ impl Opened {
         let metrics: Vec<_> = self.profile.metrics().map(|(id, metric)| (id, metric.name.clone())).collect();
         for (id, metric) in metrics {
             let Some(excess) = limit_arcs(&mut self.profile, id) else { continue };
-            // Valgrind itself is off by a few: what no report would show is not worth a warning.
+            // Valgrind itself is off by a few: an excess that no report would show is not worth a warning.
             let visible = u128::from(self.profile.run_cost(id) / 200);
             if excess.stated - u128::from(excess.whole) <= visible {
                 continue;

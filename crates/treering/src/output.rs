@@ -46,7 +46,7 @@ pub fn write_whole<E: std::fmt::Display>(
     beside.rename(path).context(cannot)
 }
 
-/// Refuses `-` where standard output is that of what is profiled, and the profile is not written by this process alone.
+/// Refuses `-` where standard output is the profiled program's, and another process writes the profile.
 pub fn no_stream(output: &Path, whose: &str) -> Result<(), Failure> {
     if output != Path::new("-") {
         return Ok(());
@@ -149,8 +149,8 @@ fn unfinished() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on, SIGINT, SIGTERM and SIGHUP end this process as they do by default, but for what is
-/// removed before. For commands that let these signals end them.
+/// From now on, SIGINT, SIGTERM and SIGHUP remove unfinished files before they end this process as they do
+/// by default. For commands that let these signals end them.
 pub fn clean_up_at_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -171,8 +171,8 @@ pub fn clean_up_at_signals() {
     });
 }
 
-/// Makes sure that `output` can be written as far as its folder goes, and that writing it destroys nothing: neither one of the files that are read, whatever
-/// the names and links by which they are reached, nor, unless forced, what is no profile of ours.
+/// Makes sure that the folder of `output` can be written, and that writing destroys nothing: neither one of the files that are read, whatever
+/// the names and links by which they are reached, nor, unless forced, a file that is no profile of ours.
 /// `writing` is the format that is to be written.
 pub fn check_target(output: &Path, inputs: &[&Path], writing: Format, force: bool) -> Result<(), Failure> {
     check(output, inputs, "profile", |start| is_ours(start, writing), force)

@@ -72,8 +72,8 @@ pub struct PageBeside {
     page: PathBuf,
 }
 
-/// Finds out, before a program runs, where the page of its profile goes. `force` replaces what is no page of
-/// ours.
+/// Finds out, before a program runs, where the page of its profile goes. `force` replaces a file that is no
+/// page of ours.
 pub fn beside(profile: &Path, force: bool) -> Result<PageBeside, Failure> {
     if profile == Path::new("-") || is_stream(profile) {
         let message = "--view makes a page of a profile that is a file, but this one is written to a stream";

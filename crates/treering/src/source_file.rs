@@ -1,8 +1,8 @@
 //! Local files that may be copied into a page.
 //!
 //! A profile names the source files that its lines are in. It may have come by mail, and its page may go by
-//! mail: a forged one that named private files would carry their text away. So a page takes what is
-//! source code by its name and its place, and nothing else.
+//! mail: a forged one that named private files would carry their text away. So a page takes only files that
+//! are source code by name and place.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Component, Path, PathBuf};

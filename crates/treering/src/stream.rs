@@ -14,7 +14,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use crate::failure::{Context as _, Failure};
 use crate::output::fill;
 
-/// An output that takes what is written as it comes.
+/// An output that takes bytes as they come.
 #[derive(Debug)]
 pub struct Stream {
     path: PathBuf,
@@ -50,8 +50,8 @@ pub fn is_stream(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|known| is_special(known.file_type()) || is_descriptor(path))
 }
 
-/// Whether a path is one of those that stand for open files: what it leads to may be a file, but a new one could not
-/// take its name.
+/// Whether a path is one of those that stand for open files. Such a path may lead to a file, but a new file
+/// could not take its name.
 fn is_descriptor(path: &Path) -> bool {
     let directory = path.parent().and_then(|directory| directory.canonicalize().ok());
     let is_link = std::fs::symlink_metadata(path).is_ok_and(|known| known.is_symlink());

@@ -29,7 +29,7 @@ pub struct Watched {
 pub enum Sight {
     /// It runs.
     Running(Box<live::Read>),
-    /// It has ended, and this is what it left.
+    /// It has ended, and left this profile.
     Ended(Box<Opened>),
     /// It has ended, and its file is gone. The last profile that was read is all there is.
     Gone,

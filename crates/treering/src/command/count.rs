@@ -403,11 +403,12 @@ fn failure(error: CountError) -> Failure {
     against_no_counts(&error).into_iter().fold(failure, Failure::hint)
 }
 
-/// Signals that end the program and not us: what was counted until then is written.
+/// Signals that end the program and not us: the counts until then are written.
 const PASSED_ON: [i32; 2] = [libc::SIGTERM, libc::SIGHUP];
 
-/// A file that may not grow is an error where it is written, and not the end of this process. The program has what it
-/// had: a handler is not passed on to it, and what it ignores it goes on ignoring.
+/// Makes a file that may not grow an error of the write, and not the end of this process. The program is
+/// not affected: it does not inherit the handler, and a program that ignores the signal goes on ignoring
+/// it.
 pub fn expect_full_files() -> io::Result<()> {
     if !treering_translator::is_ignored(libc::SIGXFSZ) {
         flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
@@ -424,8 +425,8 @@ fn ignore_interrupts() -> io::Result<()> {
     heeded(INTERRUPTS).try_for_each(|signal| flag::register(signal, Arc::clone(&unread)).map(drop))
 }
 
-/// Those of some signals that this process does not ignore: what it was started to ignore, as by `nohup`, it goes on
-/// ignoring, and so does the program.
+/// The signals that this process does not ignore. A signal that it was started to ignore, as by `nohup`, it
+/// goes on ignoring, and so does the program.
 fn heeded(signals: [i32; 2]) -> impl Iterator<Item = i32> {
     signals.into_iter().filter(|&signal| !treering_translator::is_ignored(signal))
 }

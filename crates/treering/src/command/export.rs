@@ -116,7 +116,7 @@ impl ValueEnum for To {
 }
 
 impl To {
-    /// As what it is written; nothing for a picture.
+    /// The format that is written; `None` for a picture.
     fn format(self) -> Option<Format> {
         match self {
             Self::File(format) => Some(format),
@@ -293,7 +293,7 @@ impl Export {
         }
     }
 
-    /// Refuses what would fill a disk: in stacks, every node has its callers again.
+    /// Refuses a format that would fill a disk: in stacks, every node has its callers again.
     fn check_size(&self, format: Format, profile: &Profile, metric: Option<MetricId>) -> Result<(), Failure> {
         const LARGE: u64 = 1 << 30;
         let size = match (format.writing(), metric) {

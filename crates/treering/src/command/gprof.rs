@@ -192,7 +192,7 @@ impl Gprof {
         Ok(exit_status(wait(child)?))
     }
 
-    /// Refuses what cannot work.
+    /// Refuses programs that cannot report their calls.
     fn check_program(&self) -> Result<(), Failure> {
         let Some(program) = self.command.first().and_then(|name| find_program(name)) else { return Ok(()) };
         // A file that is no program may be a script that starts one.
@@ -270,7 +270,7 @@ impl Gprof {
     }
 }
 
-/// One profile of what was counted and what was sampled.
+/// Joins the counted calls and the samples into one profile.
 fn join(counted: &Counted, sampled: Option<Profile>) -> Profile {
     let wanted = Wanted { inlines: false, sources: false, addresses: false };
     let mut calls = name_functions(counted.profile.clone(), Reachable::default(), wanted).profile;

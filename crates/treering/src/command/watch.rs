@@ -117,7 +117,7 @@ impl Watch {
         }
     }
 
-    /// Puts the terminal back; what was shown last stays to be seen there.
+    /// Puts the terminal back, and leaves the last listing on it.
     fn finish(&self, screen: &mut Screen, snapshot: &Snapshot) -> Outcome {
         screen.leave();
         if screen.is_terminal() {
@@ -126,7 +126,7 @@ impl Watch {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Shows what the program has left, or what was seen last.
+    /// Shows the profile that the program has left, or the last one that was read.
     fn end(&self, screen: &mut Screen, snapshot: Option<Snapshot>) -> Outcome {
         screen.leave();
         match snapshot {

@@ -2,8 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
-/// Variables that programs are passed by their names, or by their beginnings, with a `*`: what says where things are, in
-/// which language and with which options of runtimes and libraries to work.
+/// Variables that are passed on, by their names or, with a `*`, by their beginnings: those for places of
+/// files, languages, and options of runtimes and libraries.
 const PASSED: &[&str] = &[
     "PATH",
     "HOME",
