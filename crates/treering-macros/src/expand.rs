@@ -14,7 +14,7 @@ pub(crate) fn instrumented(function: Function, options: Options) -> TokenStream 
     let site = site(&function, options);
     let inside = match function.is_async {
         false => entered(site, enter, body),
-        true => awaited(site, function.returned, body),
+        true => instrumented_future(site, function.returned, body),
     };
     let mut new_body = Group::new(Delimiter::Brace, attributes.into_iter().chain(inside).collect());
     new_body.set_span(function.body.span());
@@ -32,7 +32,11 @@ fn entered(site: TokenStream, enter: &str, body: TokenStream) -> TokenStream {
 
 /// `SITE.instrument(async move { body }).await`. The type that is returned is said once more in
 /// a branch that is never taken, since `?` in a block cannot infer it.
-fn awaited(site: TokenStream, returned: Option<Vec<TokenTree>>, body: TokenStream) -> TokenStream {
+fn instrumented_future(
+    site: TokenStream,
+    returned: Option<Vec<TokenTree>>,
+    body: TokenStream,
+) -> TokenStream {
     let mut inside = TokenStream::new();
     if let Some(returned) = returned {
         let mut hint = made("return ::core::option::Option::<");

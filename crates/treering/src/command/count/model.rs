@@ -158,7 +158,7 @@ impl Modelled {
         if self.is_empty() {
             return;
         }
-        let mut notes = self.doubts(counts);
+        let mut notes = self.gaps(counts);
         if let Some(Geometry { i1, d1, ll }) = self.options.caches {
             for (name, shape) in [("I1", i1), ("D1", d1), ("LL", ll)] {
                 profile.metadata.parameters.insert(format!("model {name}"), described(shape));
@@ -173,24 +173,24 @@ impl Modelled {
         notes.into_iter().for_each(|note| profile.metadata.note(note));
     }
 
-    /// Reasons to doubt the model's numbers.
-    fn doubts(&self, counts: &Counts) -> Vec<&'static str> {
-        let mut doubts = Vec::new();
+    /// Gaps of the model: parts of the run that it does not count exactly.
+    fn gaps(&self, counts: &Counts) -> Vec<&'static str> {
+        let mut gaps = Vec::new();
         if self.is_empty() {
-            return doubts;
+            return gaps;
         }
         let threads = || counts.programs.iter().flat_map(|program| &program.threads);
         let seen: u64 = threads().filter_map(|thread| Some(thread.modelled.as_ref()?.executed)).sum();
         let executed: u64 =
             counts.programs.iter().map(treering_translator::ProgramCounts::instructions).sum();
         if seen != executed {
-            doubts.push("the model missed some of the counted instructions");
+            gaps.push("the model missed some of the counted instructions");
         }
         let inexact = threads().filter_map(|thread| thread.modelled.as_ref()).any(|it| it.inexact > 0);
         if inexact && self.options.caches.is_some() {
-            doubts.push("gathers, scatters and bit strings were modelled as one access at their base");
+            gaps.push("gathers, scatters and bit strings were modelled as one access at their base");
         }
-        doubts
+        gaps
     }
 
     /// The lines of the summary.
@@ -222,8 +222,8 @@ impl Modelled {
             branches("conditional branches", E::Bc, E::Bcm);
             branches("indirect jumps and calls", E::Bi, E::Bim);
         }
-        for doubt in self.doubts(counts) {
-            text += &format!("not modelled exactly: {doubt}\n");
+        for gap in self.gaps(counts) {
+            text += &format!("not modelled exactly: {gap}\n");
         }
         text
     }
