@@ -3,7 +3,7 @@
 #![allow(clippy::print_stdout, reason = "tests say when they skip")]
 
 mod callgrind;
-mod kept;
 mod large;
 mod programs;
 mod tree;
+mod trees_in_files;

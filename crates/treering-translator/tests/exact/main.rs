@@ -3,9 +3,9 @@
 #![allow(clippy::print_stdout, reason = "tests say when they skip")]
 
 mod as_alone;
+mod counts_in_files;
 mod exhausted;
 mod instructions;
-mod kept;
 mod known;
 mod memory;
 mod programs;
