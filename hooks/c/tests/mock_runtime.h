@@ -16,7 +16,7 @@ const char *mock_calls(void);
 void mock_reset(void);
 /* Whether ids of tasks are given out; they are at first. */
 void mock_decide(int decided);
-/* What treering_bench_report shall write, the first and every later time. */
+/* The texts that treering_bench_report writes, the first and every later time. */
 void mock_report(const char *first, const char *later);
 
 #ifdef __cplusplus

@@ -42,7 +42,7 @@ static void leaves(void)
     }
 }
 
-/* What is ignored is looked up once, and what cannot be recorded yet, again. */
+/* Ignored places are looked up once, and places that cannot be recorded yet, again. */
 static void lookups(void)
 {
     ignored();

@@ -1,4 +1,4 @@
-/* What the changed SQLite runs: tables with an index, prepared and parsed statements. */
+/* The program that the changed SQLite runs: tables with an index, prepared and parsed statements. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "sqlite3.h"

@@ -34,7 +34,7 @@ enum {
     TREERING_COUNT = 3
 };
 
-/* What a function of an interpreted language is. */
+/* Kinds of functions of an interpreted language. */
 enum {
     TREERING_KIND_FUNCTION = 4,  /* written in the language */
     TREERING_KIND_BUILTIN = 5,   /* brought by the interpreter */
@@ -55,7 +55,7 @@ enum {
 /* In which format a report is. */
 enum { TREERING_FORMAT_TEXT = 0, TREERING_FORMAT_DOT = 1, TREERING_FORMAT_XML = 2, TREERING_FORMAT_GNUPLOT = 3 };
 
-/* Which parts a report has: the sum of these. */
+/* The parts of a report: the sum of these. */
 enum { TREERING_WITH_CALLGRAPH = 1, TREERING_WITH_MEMPLOT = 2, TREERING_WITHOUT_SUMMARY = 4 };
 
 #ifndef TREERING_DISABLE

@@ -18,7 +18,7 @@
 
 namespace treering {
 
-/// What is recorded.
+/// The kind of profile.
 enum class Profiler : int {
     off = TREERING_OFF,
     call_graph = TREERING_CALL_GRAPH,

@@ -1,4 +1,4 @@
-/* What an interpreter tells of its functions: what they are, and what their lines cost. */
+/* An interpreter that states the kinds of its functions and the costs of their lines. */
 
 #include <treering/treering.h>
 

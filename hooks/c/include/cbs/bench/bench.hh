@@ -29,13 +29,13 @@
 
 namespace bench {
 
-/// What a report holds, for print, dump and save.
+/// The form and the parts of a report, for print, dump and save.
 struct Options {
     /// How much is written.
     enum Verbosity { VE_NONE, VE_MINIMAL, VE_NORMAL, VE_FULL };
     /// In which format. DOT has the call graph, without it the memory plot; gnuplot the memory plot only.
     enum Format { FO_TEXT, FO_DOT, FO_XML, FO_GNUPLOT };
-    /// Which parts, as a sum.
+    /// The parts, as a sum.
     enum Contents { CO_CALLGRAPH = 0x1, CO_MEMPLOT = 0x2, CO_NOSUMMARY = 0x4 };
 
     /// Everything as XML, if not told otherwise.
@@ -61,7 +61,7 @@ namespace detail {
 
 typedef std::vector<std::pair<std::string, std::string> > Pairs;
 
-/// What restart() tells again.
+/// The texts that restart() passes on again.
 struct Known {
     std::string name, description;
     Pairs parameters, results;
@@ -326,7 +326,7 @@ inline void memplot(const std::string &description)
 /// Takes the options for reports out of the arguments of main, and remembers them: --report-time,
 /// --export-time-xml and --export-time-dot.
 ///
-/// What they ask for is written when the benchmark stops, or when the program ends while one runs.
+/// The reports are written when the benchmark stops, or when the program ends while one runs.
 /// False, after a line on standard error, where one of them is wrong; then all arguments stay.
 inline bool parse_arguments(int &count, char **arguments)
 {
