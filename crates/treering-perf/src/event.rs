@@ -269,7 +269,7 @@ fn parse_number(text: &str) -> Option<u64> {
     }
 }
 
-/// An event that this machine does not have, and what the user may have meant.
+/// An event that this machine does not have, with a hint which one the user may have meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownEvent {
     /// The problem.

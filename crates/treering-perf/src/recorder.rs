@@ -436,7 +436,8 @@ impl Recorder {
         let (finish, cpu) = match (child, reason) {
             (Some(child), Reason::ProgramEnded) => {
                 let ended = child.wait().map_err(system("waiting for the program"))?;
-                // This leaves out processes that nothing waited for, and the events what happens outside of programs.
+                // This time leaves out processes that nothing waited for, and the events leave out work
+                // outside of programs.
                 let used = ended.cpu.as_nanos() as u64;
                 (Finish::of(ended), Some(used.max(counted.unwrap_or(0))))
             }

@@ -1,9 +1,8 @@
 //! Where a function without unwind tables returns to, from the instructions that it has yet to run.
 //!
-//! Any function has to find its return address and its caller's registers again before it returns.
-//! So the instructions from a place on are followed to a return, with what they make of the
-//! registers in terms of those at the start: branches fall through and are taken, calls give the
-//! stack back as they found it.
+//! Any function has to find its return address and its caller's registers again before it returns. So the
+//! instructions from a place on are followed to a return, and each register is expressed by the registers
+//! at the start: branches both fall through and are taken, calls give the stack back as they found it.
 //!
 //! Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2.
 
@@ -24,13 +23,13 @@ use state::State;
 /// Reads code as the processor would: copies the bytes at an address, and returns their number.
 pub(crate) type ReadCode<'a> = &'a dyn Fn(u64, &mut [u8]) -> usize;
 
-/// A value in terms of the registers at the start: one of them plus an offset, or what the stack
-/// holds there plus another.
+/// A value in terms of the registers at the start: a register plus an offset, or the word of the stack at
+/// that address plus another offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Value {
     register: usize,
     offset: i64,
-    /// Where it was read from the stack, what was added then.
+    /// If it was read from the stack: the offset that was added afterwards.
     loaded: Option<i64>,
 }
 
@@ -94,8 +93,8 @@ struct Search<'a> {
     function: Option<Range<u64>>,
     address: u64,
     seen: HashSet<u64>,
-    /// Ways yet to be followed. Those that go on behind a call come last: it may not return, and
-    /// what follows be another function.
+    /// Ways yet to be followed. Those that go on behind a call come last: it may not return, and the code
+    /// behind it may be another function.
     pending: VecDeque<State>,
     info: InstructionInfoFactory,
     exits: Exits,
