@@ -103,7 +103,7 @@ fn without_types(stem: &str) -> Option<String> {
     longest_name(stem).map(|name| format!("{name}(…)"))
 }
 
-/// Words of suffixes that only tell apart what is local to different files.
+/// Words of suffixes that only distinguish names that are local to different files.
 const UNIQUE: [&str; 4] = ["llvm", "lto_priv", "localalias", "uniq"];
 
 /// The words with which gcc and LLVM begin the suffix of a copy or a part of a function.
@@ -139,8 +139,8 @@ pub(crate) fn piece(symbol: &str) -> Piece {
     }
 }
 
-/// Names that the function may have of which a symbol is a piece, the likelier first: before what makes it a
-/// piece, and without any suffix.
+/// Possible names of the function that a symbol is a piece of, the likelier first: the symbol up to the
+/// mark of a piece, and the symbol without any suffix.
 pub(crate) fn whole(symbol: &str) -> [&str; 2] {
     let (stem, clones) = split_clones(symbol);
     let mut length = stem.len();

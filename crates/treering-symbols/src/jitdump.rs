@@ -75,14 +75,14 @@ pub enum JitdumpError {
     Version(u32),
     /// It ends within something.
     Cut {
-        /// Where what is cut short begins.
+        /// The start of the part that is cut short.
         at: usize,
         /// How many bytes it needs.
         needed: usize,
         /// How many bytes are left.
         left: usize,
     },
-    /// A record says that it is shorter than what it must hold.
+    /// A record states a length that is too short for its fields.
     Short {
         /// Where the record begins.
         at: usize,

@@ -63,7 +63,7 @@ pub(crate) fn joined_pieces(
     found
 }
 
-/// A node of a piece, and a node with the same parent of what it is a piece of.
+/// A node of a piece, and a node of the whole function with the same parent.
 struct Beside {
     node: NodeId,
     calls: u64,

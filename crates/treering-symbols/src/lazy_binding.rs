@@ -71,7 +71,8 @@ pub(crate) fn bound(profile: &Profile, sources: &Sources, resolver: &Resolver<'_
     bound
 }
 
-/// The same as the arcs of a profile state it: what stubs call without having jumped there themselves.
+/// The same as the arcs of a profile state it: the functions that stubs call without having jumped there
+/// themselves.
 pub(crate) fn stated_bound(profile: &Profile, sources: &Sources) -> Vec<Bound> {
     let jumps = jumps(profile, sources);
     let loaders = loaders(profile, &jumps);

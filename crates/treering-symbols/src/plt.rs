@@ -182,8 +182,8 @@ fn head_of_x86_64(code: &[u8]) -> Option<usize> {
     (code.starts_with(&[0xff, 0x35]) && jump.is_some_and(|jump| jump.starts_with(&[0xff, 0x25]))).then_some(0)
 }
 
-/// Stubs that hand their number to the head of the table, `push number` and `jmp head`: what a slot leads to before the
-/// first call through it. The number is that of the relocation.
+/// Stubs that hand their number to the head of the table, `push number` and `jmp head`: a slot leads to its
+/// stub before the first call through it. The number is that of the relocation.
 fn numbered_of_x86_64(code: &[u8]) -> Vec<(usize, u32)> {
     const PROTECTED: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
     let stub = |at: usize| {

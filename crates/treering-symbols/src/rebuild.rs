@@ -68,8 +68,8 @@ impl<'p> Rebuild<'p> {
         rebuild
     }
 
-    /// Takes what was found out about the addresses of one module, which are the functions
-    /// `addresses` in the order of the answers.
+    /// Takes the answers for the addresses of one module. `addresses` are the functions in the order of the
+    /// answers.
     pub(crate) fn take(&mut self, module: Option<ModuleId>, addresses: &[FunctionId], answers: &Answers) {
         let module = module.map(|module| self.modules[module.index()]);
         let mut functions = vec![None; answers.functions.len()];

@@ -1,4 +1,4 @@
-//! The names of what a function is declared in.
+//! The names of the namespaces and types that a function is declared in.
 
 use gimli::{UnitOffset, UnitRef};
 

@@ -16,7 +16,7 @@ pub(crate) struct Source {
 /// The frames of every instruction of the basic blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// Sorted by place; what is said holds up to the next. Nothing where there are no instructions.
+    /// Sorted by place; a row holds up to the next. `None` where there are no instructions.
     rows: Vec<(CodeAddress, Option<Source>)>,
     /// The row that was asked for last: the next question is usually for one near it.
     latest: Cell<usize>,

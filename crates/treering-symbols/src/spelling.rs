@@ -1,4 +1,4 @@
-//! How names of C++ are spelled: without what a compiler filled in by itself.
+//! The spelling of C++ names: without the parts that a compiler filled in by itself.
 //!
 //! Demanglers write out default arguments of templates of the standard library, inline namespaces, and blanks between
 //! closing brackets; debug information has spellings of its own. Here all of them become what people write:

@@ -1,7 +1,7 @@
 //! Blocks of functions that lie outside of the functions' own code.
 //!
-//! The Glasgow Haskell Compiler states as a function's code only what the function begins with. The code of what it
-//! goes on with later is in blocks below the function's entry, elsewhere in the unit.
+//! The Glasgow Haskell Compiler states only the beginning of a function as its code. The rest is in blocks
+//! below the function's entry, elsewhere in the unit.
 
 use std::ops::Range;
 
