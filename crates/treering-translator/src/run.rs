@@ -25,6 +25,7 @@ use crate::tracer::launch::{Launch, start_alarm, start_error};
 use crate::tracer::state::Tracer;
 use crate::tracer::status_watch::STATUS_WAS_OPENED;
 use crate::tracer::thread::Left;
+use crate::tracer::waiting_call::PART_WAS_LEFT;
 
 /// The command to count.
 #[derive(Debug, Clone, Default)]
@@ -253,7 +254,9 @@ fn counts(mut tracer: Tracer, command: Vec<String>, ended: Ended, begun: Instant
     let given_up = tracer.first_error.take().map(|(pid, error)| CountError::GivenUp(pid, error));
     let (not_counted, kept) = (tracer.not_counted, tracer.store);
     let (duration, requests) = (begun.elapsed(), tracer.requests);
-    let notes = tracer.status_watch.was_opened().then_some(STATUS_WAS_OPENED).into_iter().collect();
+    let status = tracer.status_watch.was_opened().then_some(STATUS_WAS_OPENED);
+    let part = tracer.has_left_part.then_some(PART_WAS_LEFT);
+    let notes = status.into_iter().chain(part).collect();
     Counts { programs: Vec::new(), not_counted, notes, ended, duration, requests, command, given_up, kept }
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod memory_conflict;
 pub(crate) mod opened_code;
 pub(crate) mod own_tracer;
 pub(crate) mod partial_vector;
+pub(crate) mod repeated_call;
 pub(crate) mod restore_state;
 pub(crate) mod rseq;
 pub(crate) mod selection;

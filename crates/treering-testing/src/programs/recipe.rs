@@ -351,6 +351,10 @@ recipe!(
     IGNORED_SIGNALS, "ignored_signals", "count/ignored_signals.c", C, "-O1"
 );
 recipe!(
+    /// The same with a table of other calls, of which a second argument chooses one by its name.
+    INTERRUPTED_CALLS, "interrupted_calls", "count/interrupted_calls.c", C, "-O1"
+);
+recipe!(
     /// An instruction that continues in a page that may not be executed.
     CUT_INSTRUCTION, "cut_instruction", "count/cut_instruction.c", C, "-O1"
 );

@@ -1,9 +1,11 @@
-//! The rest of a vector of which a call has transferred a part (`writev(2)`, `sendmsg(2)`, `recvmsg(2)`).
+//! The rest of a vector of which a call has transferred a part (`writev(2)`, `sendmsg(2)`, `recvmsg(2)`, and the last
+//! message of `sendmmsg(2)`).
 //!
 //! The same call cannot be made again for the rest, as its vector is in the program's memory. So the rest of each piece
 //! is transferred by a call of its own, which takes one piece in its arguments.
 
 use crate::sys;
+use crate::tracer::repeated_call::{is_endless, is_read_end};
 
 /// A call of which a part is done, with the arguments that the program gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +13,9 @@ pub(crate) struct PartialVector {
     number: u64,
     /// `rsi`, `rdx`, `r10`, `r8`, `r9`.
     arguments: [u64; 5],
-    /// How many bytes were transferred before the piece.
+    /// The result of the call.
+    result: u64,
+    /// How many bytes of the vector were transferred before the piece.
     done: u64,
     /// The length of the piece.
     length: u64,
@@ -23,19 +27,25 @@ const MOST_PIECES: u64 = 1024;
 impl PartialVector {
     /// The next piece of a call that has ended with a part; nothing if all is done, or if it is another call.
     pub(crate) fn of(tid: i32, r: &libc::user_regs_struct) -> Option<Self> {
-        let (_, length) = next_piece(&vector(tid, r)?, r.rax)?;
+        let done = match r.orig_rax.cast_signed() {
+            libc::SYS_sendmmsg => length_of_last(tid, r)?,
+            _ => r.rax,
+        };
+        let (_, length) = next_piece(&vector(tid, r, r.rax)?, done)?;
         let arguments = [r.rsi, r.rdx, r.r10, r.r8, r.r9];
-        Some(Self { number: r.orig_rax, arguments, done: r.rax, length })
+        Some(Self { number: r.orig_rax, arguments, result: r.rax, done, length })
     }
 
     /// Sets the number and the arguments of the call for the piece.
     pub(crate) fn begin(self, tid: i32, r: &mut libc::user_regs_struct) {
         // Another thread may have changed the vector meanwhile; then the call transfers nothing.
-        let piece = vector(tid, r).and_then(|vector| next_piece(&vector, self.done));
+        let piece = vector(tid, r, self.result).and_then(|vector| next_piece(&vector, self.done));
         let (start, length) = piece.unwrap_or_default();
         let (number, flags) = match r.orig_rax.cast_signed() {
             libc::SYS_sendmsg => (libc::SYS_sendto, r.rdx),
+            libc::SYS_sendmmsg => (libc::SYS_sendto, r.r10),
             libc::SYS_recvmsg => (libc::SYS_recvfrom, r.rdx),
+            libc::SYS_readv => (libc::SYS_read, 0),
             _ => (libc::SYS_write, 0),
         };
         r.orig_rax = number.cast_unsigned();
@@ -43,21 +53,53 @@ impl PartialVector {
     }
 
     /// Sets the program's arguments, and the result of all calls together. Returns whether the piece was transferred.
-    pub(crate) fn end(self, r: &mut libc::user_regs_struct) -> bool {
-        let result = u64::try_from(r.rax.cast_signed()).unwrap_or(0);
-        (r.orig_rax, r.rax) = (self.number, self.done + result);
+    pub(crate) fn end(self, tid: i32, r: &mut libc::user_regs_struct) -> bool {
+        let more = u64::try_from(r.rax.cast_signed()).unwrap_or(0);
+        r.orig_rax = self.number;
         [r.rsi, r.rdx, r.r10, r.r8, r.r9] = self.arguments;
-        result == self.length
+        r.rax = self.result;
+        match self.number.cast_signed() {
+            libc::SYS_sendmmsg => {
+                let length = (self.done + more) as u32;
+                sys::write_memory(tid, last_message(r) + LENGTH_AT, &length.to_ne_bytes());
+            }
+            _ => r.rax += more,
+        }
+        more == self.length
     }
 }
 
-/// The vector of a call: beginnings and lengths.
-fn vector(tid: i32, r: &libc::user_regs_struct) -> Option<Vec<(u64, u64)>> {
+/// Where `struct mmsghdr` has the length of what was transferred.
+const LENGTH_AT: u64 = 56;
+
+/// The last message that a call of `sendmmsg(2)` has begun to send: its result counts it.
+fn last_message(r: &libc::user_regs_struct) -> u64 {
+    const MESSAGE: u64 = 64;
+    r.rsi.wrapping_add(MESSAGE * (r.rax.max(1) - 1))
+}
+
+fn length_of_last(tid: i32, r: &libc::user_regs_struct) -> Option<u64> {
+    let mut length = [0; 4];
+    let place = last_message(r) + LENGTH_AT;
+    (sys::read_memory(tid, place, &mut length) == length.len()).then(|| u32::from_ne_bytes(length).into())
+}
+
+/// The vector of a call with that result: beginnings and lengths.
+fn vector(tid: i32, r: &libc::user_regs_struct, result: u64) -> Option<Vec<(u64, u64)>> {
     /// Where `struct msghdr` has the address of its vector; the number of pieces follows.
     const VECTOR_AT: u64 = 16;
+    /// The offset of `preadv2(2)` and `pwritev2(2)` that stands for the file's own.
+    const OWN_OFFSET: u64 = u64::MAX;
     let [at, count] = match r.orig_rax.cast_signed() {
         libc::SYS_writev => [r.rsi, r.rdx],
+        libc::SYS_pwritev2 if r.r10 == OWN_OFFSET && r.r9 & libc::RWF_NOWAIT as u64 == 0 => [r.rsi, r.rdx],
+        libc::SYS_vmsplice if is_read_end(tid, r.rdi) => [r.rsi, r.rdx],
+        libc::SYS_readv if is_endless(tid, r.rdi) => [r.rsi, r.rdx],
         libc::SYS_sendmsg => pair(tid, r.rsi.wrapping_add(VECTOR_AT))?,
+        libc::SYS_sendmmsg => {
+            let last = last_message(&libc::user_regs_struct { rax: result, ..*r });
+            pair(tid, last + VECTOR_AT)?
+        }
         libc::SYS_recvmsg if r.rdx & libc::MSG_WAITALL as u64 != 0 => {
             pair(tid, r.rsi.wrapping_add(VECTOR_AT))?
         }

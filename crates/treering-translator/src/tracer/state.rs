@@ -71,6 +71,8 @@ pub(crate) struct Tracer {
     /// Whether the tracer is detaching from everything.
     pub(crate) leaving: bool,
     pub(crate) status_watch: StatusWatch,
+    /// Whether an ignored signal has ended a call with a part, and the tracer could not have it do the rest.
+    pub(crate) has_left_part: bool,
     /// The process that the tracer had to end first, and why, if there was one.
     pub(crate) first_error: Option<(i32, io::Error)>,
 }
@@ -120,6 +122,7 @@ impl Tracer {
             attached: None,
             leaving: false,
             status_watch: StatusWatch::default(),
+            has_left_part: false,
             first_error: None,
         })
     }

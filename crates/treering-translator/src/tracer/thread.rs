@@ -9,7 +9,7 @@ use crate::program::region::Regions;
 use crate::surroundings::Surroundings;
 use crate::sys::Registers;
 use crate::sys::remote_syscall::HeldSignal;
-use crate::tracer::partial_vector::PartialVector;
+use crate::tracer::repeated_call::Again;
 use crate::tracer::rseq::Restartable;
 use crate::tracer::signal_throttle::SignalThrottle;
 
@@ -207,19 +207,6 @@ pub(crate) struct Role {
     pub(crate) waits_stop: bool,
     /// Whether it waits for an attached thread to stop.
     pub(crate) waits: bool,
-}
-
-/// How a call that is made again differs from the one that the program made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Again {
-    /// It is the same.
-    Whole,
-    /// The same, and the kernel says of one that has been made before that it is under way.
-    Connecting,
-    /// It is for the rest: so many bytes, or other things, are done.
-    Rest(u64),
-    /// It is for the next piece of a vector.
-    Vector(PartialVector),
 }
 
 /// The tracer's way with a stopped call.

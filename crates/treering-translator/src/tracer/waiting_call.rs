@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::sys::{self, Registers};
-use crate::tracer::partial_vector::PartialVector;
+use crate::tracer::repeated_call::{Again, may_write_any_size};
 use crate::tracer::signal::is_caught;
 use crate::tracer::state::Tracer;
-use crate::tracer::thread::{Again, Call, State};
+use crate::tracer::thread::{Call, State};
 use treering_proc::status;
 
 /// Signals that are ignored unless the program asks for something else.
@@ -23,6 +23,13 @@ const IGNORED: [i32; 4] = [libc::SIGCHLD, libc::SIGCONT, libc::SIGURG, libc::SIG
 /// The length of the instruction `syscall`.
 const SYSTEM_CALL: u64 = 2;
 
+/// How long a call is begun anew.
+const ANEW: Duration = Duration::from_secs(10);
+
+/// The note of a run in which a call has ended with a part.
+pub(crate) const PART_WAS_LEFT: &str = "a signal that the program ignores ended a system call with a part of what the \
+    call was to transfer; alone, the call may have transferred the rest";
+
 /// How a call waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Wait {
@@ -30,70 +37,6 @@ struct Wait {
     time: Option<Duration>,
     /// The result when that time is over.
     timed_out: i32,
-}
-
-impl Again {
-    /// The call to be made after one that was interrupted; nothing if that had ended by itself.
-    fn after(tid: i32, r: &libc::user_regs_struct) -> Option<Self> {
-        let (result, number) = (r.rax as i64, r.orig_rax as i64);
-        match number {
-            libc::SYS_connect if result == i64::from(-libc::EINTR) => return Some(Self::Connecting),
-            _ if result == i64::from(-libc::EINTR) => return Some(Self::Whole),
-            _ if result <= 0 => return None,
-            _ => {}
-        }
-        if let Some(vector) = PartialVector::of(tid, r) {
-            return Some(Self::Vector(vector));
-        }
-        let is_interrupted = match number {
-            libc::SYS_write | libc::SYS_sendto => r.rax < r.rdx,
-            libc::SYS_recvfrom => r.rax < r.rdx && r.r10 & libc::MSG_WAITALL as u64 != 0,
-            libc::SYS_getrandom => r.rax < r.rsi,
-            // At the end of the file, another call sends nothing.
-            libc::SYS_sendfile => r.rax < r.r10,
-            // All is submitted, and perhaps not waited for.
-            libc::SYS_io_uring_enter => r.rax == r.rsi && r.rdx > 0 && r.r10 & WAITS_FOR_COMPLETION != 0,
-            _ => false,
-        };
-        is_interrupted.then_some(Self::Rest(r.rax))
-    }
-
-    /// Sets the arguments for the call.
-    fn begin(self, tid: i32, r: &mut libc::user_regs_struct) {
-        let done = match self {
-            Self::Whole | Self::Connecting => return,
-            Self::Vector(vector) => return vector.begin(tid, r),
-            Self::Rest(done) => done,
-        };
-        match r.orig_rax as i64 {
-            libc::SYS_sendfile => r.r10 -= done,
-            libc::SYS_io_uring_enter => r.rsi -= done,
-            libc::SYS_getrandom => (r.rdi, r.rsi) = (r.rdi + done, r.rsi - done),
-            _ => (r.rsi, r.rdx) = (r.rsi + done, r.rdx - done),
-        }
-    }
-
-    /// Sets the program's arguments and the result of both calls together. Returns whether anything changed.
-    fn end(self, r: &mut libc::user_regs_struct) -> bool {
-        match self {
-            Self::Whole => return false,
-            Self::Connecting if r.rax as i64 == i64::from(-libc::EALREADY) => {
-                r.rax = i64::from(-libc::EINPROGRESS) as u64;
-            }
-            Self::Connecting => return false,
-            Self::Vector(vector) => _ = vector.end(r),
-            Self::Rest(done) => {
-                match r.orig_rax as i64 {
-                    libc::SYS_sendfile => r.r10 += done,
-                    libc::SYS_io_uring_enter => r.rsi += done,
-                    libc::SYS_getrandom => (r.rdi, r.rsi) = (r.rdi - done, r.rsi + done),
-                    _ => (r.rsi, r.rdx) = (r.rsi - done, r.rdx + done),
-                }
-                r.rax = done + u64::try_from(r.rax as i64).unwrap_or(0);
-            }
-        }
-        true
-    }
 }
 
 impl Tracer {
@@ -107,13 +50,17 @@ impl Tracer {
         }
         let Some(wait) = wait_of(tid, &registers) else { return Ok(false) };
         let Some(thread) = self.threads.get_mut(&tid) else { return Ok(false) };
-        if matches!(again, Again::Vector(_)) && thread.own_rules.filters {
-            // Its filter may refuse the other call.
+        let is_of_pipe = registers.0.orig_rax as i64 == libc::SYS_vmsplice;
+        if matches!(again, Again::Vector(_)) && (thread.own_rules.filters || is_of_pipe) {
+            // The thread's filter may refuse the other call; no other call takes from a pipe only what is there.
+            self.has_left_part = true;
             return Ok(false);
         }
         let ends = thread.waits_until.take().unwrap_or_else(|| Some(Instant::now() + wait.time?));
         if ends.is_some_and(|ends| ends <= Instant::now()) {
-            if let Again::Whole | Again::Connecting = again {
+            if let Again::Whole | Again::Connecting = again
+                && (registers.0.rax as i64) < 0
+            {
                 registers.0.rax = i64::from(wait.timed_out) as u64;
                 sys::set_registers(tid, &registers)?;
             }
@@ -143,7 +90,7 @@ impl Tracer {
         let mut registers = sys::registers(tid)?;
         let r = &mut registers.0;
         (r.orig_rax, r.rip, r.rax) = (r.rax, r.rip + SYSTEM_CALL, i64::from(-libc::EINTR) as u64);
-        again.end(r);
+        again.end(tid, r);
         sys::set_registers(tid, &registers)
     }
 
@@ -156,15 +103,20 @@ impl Tracer {
             return Ok(true);
         }
         let mut registers = sys::registers(tid)?;
-        if let Again::Vector(vector) = again
-            && vector.end(&mut registers.0)
-            && let Some(next) = PartialVector::of(tid, &registers.0)
+        let has_former_error = again.has_former_error(&registers.0) && !is_any_pending(tid);
+        let is_piece_done = match again {
+            Again::Vector(vector) => vector.end(tid, &mut registers.0),
+            _ => false,
+        };
+        // The end of a vector's piece has been set already.
+        let has_changed = matches!(again, Again::Vector(_)) || again.end(tid, &mut registers.0);
+        if (has_former_error || is_piece_done)
+            && let Some(next) = Again::after(tid, &registers.0)
         {
-            self.make_again(tid, registers, Again::Vector(next))?;
+            self.make_again(tid, registers, next)?;
             return Ok(true);
         }
-        // The end of a vector's piece has been set already.
-        if matches!(again, Again::Vector(_)) || again.end(&mut registers.0) {
+        if has_changed {
             sys::set_registers(tid, &registers)?;
         }
         if Again::after(tid, &registers.0).is_none() || !is_any_pending(tid) {
@@ -197,14 +149,24 @@ fn wait_of(tid: i32, registers: &Registers) -> Option<Wait> {
     let r = &registers.0;
     let milliseconds = |time: u64| u64::try_from(time as i32).ok().map(Duration::from_millis);
     let at = |place: u64| time_at(tid, place);
-    let of_socket = |option| sys::socket_time(status::process_of(tid), r.rdi as i32, option);
-    let (receiving, sending) = (|| of_socket(libc::SO_RCVTIMEO), || of_socket(libc::SO_SNDTIMEO));
-    let descriptor = || PathBuf::from(format!("/proc/{tid}/fd/{}", r.rdi as i32));
+    let of_socket = |socket: u64, option| sys::socket_time(status::process_of(tid), socket as i32, option);
+    let receiving = || of_socket(r.rdi, libc::SO_RCVTIMEO);
+    let sending = || of_socket(r.rdi, libc::SO_SNDTIMEO);
+    let descriptor = |number: u64| PathBuf::from(format!("/proc/{tid}/fd/{}", number as i32));
     let is_local = || family_at(tid, r.rsi) == Some(libc::AF_UNIX);
     let (time, timed_out) = match r.orig_rax as i64 {
         // A part is what there is room for, or what the process may write, and the rest would be an error.
-        libc::SYS_write | libc::SYS_writev | libc::SYS_sendfile
-            if r.rax as i64 > 0 && descriptor().is_file() =>
+        libc::SYS_write | libc::SYS_writev | libc::SYS_pwritev2
+            if r.rax as i64 > 0 && descriptor(r.rdi).is_file() =>
+        {
+            return None;
+        }
+        // Between the parts of a file, these look for signals.
+        libc::SYS_sendfile if r.rax as i64 > 0 && descriptor(r.rdi).is_file() && !may_write_any_size(tid) => {
+            return None;
+        }
+        libc::SYS_copy_file_range | libc::SYS_splice
+            if r.rax as i64 > 0 && descriptor(r.rdx).is_file() && !may_write_any_size(tid) =>
         {
             return None;
         }
@@ -221,20 +183,27 @@ fn wait_of(tid: i32, registers: &Registers) -> Option<Wait> {
         libc::SYS_semtimedop => (at(r.r10), -libc::EAGAIN),
         libc::SYS_io_getevents => (at(r.r8), 0),
         libc::SYS_io_uring_enter => (completion_time(tid, r), -libc::ETIME),
-        libc::SYS_getrandom => (None, -libc::EINTR),
+        libc::SYS_getrandom | libc::SYS_pread64 | libc::SYS_copy_file_range | libc::SYS_vmsplice => {
+            (None, -libc::EINTR)
+        }
+        // It begins anew each time, and must end although signals keep coming.
+        libc::SYS_fallocate => (Some(ANEW), -libc::EINTR),
+        libc::SYS_splice => (receiving().or_else(|| of_socket(r.rdx, libc::SO_SNDTIMEO)), -libc::EAGAIN),
         libc::SYS_accept
         | libc::SYS_accept4
         | libc::SYS_recvfrom
         | libc::SYS_recvmsg
         | libc::SYS_recvmmsg
         | libc::SYS_read
-        | libc::SYS_readv => (receiving(), -libc::EAGAIN),
+        | libc::SYS_readv
+        | libc::SYS_preadv2 => (receiving(), -libc::EAGAIN),
         libc::SYS_sendto
         | libc::SYS_sendmsg
         | libc::SYS_sendmmsg
         | libc::SYS_sendfile
         | libc::SYS_write
-        | libc::SYS_writev => (sending(), -libc::EAGAIN),
+        | libc::SYS_writev
+        | libc::SYS_pwritev2 => (sending(), -libc::EAGAIN),
         libc::SYS_connect if is_local() => (sending(), -libc::EAGAIN),
         libc::SYS_connect => (sending(), -libc::EINPROGRESS),
         _ => return None,
@@ -247,9 +216,6 @@ fn family_at(tid: i32, place: u64) -> Option<i32> {
     let mut bytes = [0; 2];
     (sys::read_memory(tid, place, &mut bytes) == bytes.len()).then(|| u16::from_ne_bytes(bytes).into())
 }
-
-/// `IORING_ENTER_GETEVENTS`, of `io_uring_enter(2)`.
-const WAITS_FOR_COMPLETION: u64 = 1;
 
 /// The time for which a call of `io_uring_enter` waits, if it has one and it is no moment.
 fn completion_time(tid: i32, r: &libc::user_regs_struct) -> Option<Duration> {

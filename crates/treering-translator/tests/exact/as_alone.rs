@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 use treering_testing::programs::{
-    ADDRESS_LIMIT, CUT_INSTRUCTION, FIRST_PROCESS, FULL_DESCRIPTORS, IGNORED_SIGNALS, OWN_RULES, Program,
-    UNMAPPED_BESIDE, UNPROTECTABLE,
+    ADDRESS_LIMIT, CUT_INSTRUCTION, FIRST_PROCESS, FULL_DESCRIPTORS, IGNORED_SIGNALS, INTERRUPTED_CALLS,
+    OWN_RULES, Program, UNDER_FILTER, UNMAPPED_BESIDE, UNPROTECTABLE,
 };
 use treering_translator::{Command, Counts, Ended, count};
 
@@ -52,6 +52,27 @@ fn signals_without_effect_end_no_call() {
     for arguments in [&["17"][..], &["0"], &["23", "0"], &["28", "2"]] {
         check(&IGNORED_SIGNALS, arguments);
     }
+}
+
+/// `splice`, `pwritev2` and others ended with `EINTR`; `read` of `/dev/zero`, `sendmmsg`, `recvmmsg`, `sendfile` to a file
+/// and others with a part.
+#[test]
+fn signals_without_effect_end_no_call_of_a_table() {
+    for arguments in [&["17"][..], &["0"]] {
+        check(&INTERRUPTED_CALLS, arguments);
+    }
+}
+
+/// The program's filter may refuse the call that would do the rest.
+#[test]
+fn a_part_that_the_tracer_cannot_complete_is_noted() {
+    let program = INTERRUPTED_CALLS.build().unwrap();
+    let filter = UNDER_FILTER.build().unwrap();
+    let words =
+        [filter.as_os_str(), "seccomp".as_ref(), "refuse".as_ref(), program.as_os_str(), "17".as_ref()];
+    let words = words.into_iter().chain(["pwritev2 to a pipe".as_ref()]).map(OsString::from).collect();
+    let counts = count(&Command { words, silent: true, ..Command::default() }).unwrap();
+    assert!(matches!(counts.notes[..], [note] if note.contains("with a part")), "{:?}", counts.notes);
 }
 
 /// The tracer's filter showed.
