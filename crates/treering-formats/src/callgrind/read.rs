@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use treering_profile::{
     Arc, Function, FunctionId, FunctionKind, Line as SourceLine, LineCost, LineId, Metric, MetricId,
-    ModuleId, ModuleKind, NodeId, Profile, StringId, ThreadId, Unit,
+    ModuleId, ModuleKind, NodeId, Profile, StringId, ThreadId, Unit, pluralize,
 };
 
 use crate::budget::Budget;
@@ -488,9 +488,11 @@ impl Reader {
 
     fn finish(mut self, is_cut: bool) -> Result<(Profile, ReadReport), ReadError> {
         // A call lacks its cost, or the totals are missing.
-        let unfinished = self.pending != Pending::SelfCost || self.states_totals && !self.ended;
+        let lacks_end = self.pending != Pending::SelfCost || self.states_totals && !self.ended;
+        let unfinished = lacks_end || is_cut;
         let is_told = unfinished || self.ended || self.part_stated.is_some();
-        self.import.report.unfinished = unfinished || is_cut;
+        // Numbers of totals that are cut themselves are no totals.
+        let are_totals_cut = is_cut && self.ended;
         self.end_part();
         if self.threads.is_empty() {
             return Err(Problem::Empty(if self.events.is_empty() { "events" } else { "costs" }).into());
@@ -504,7 +506,9 @@ impl Reader {
             ),
         );
         self.import.note_if(!is_told, "the file states no totals, so it is not known whether it is whole");
-        self.compare_totals();
+        let is_short = !are_totals_cut && self.compare_totals();
+        // A loss is said once: with its amount, if that is known.
+        self.import.report.unfinished = unfinished && !is_short;
         self.name_metrics();
         let mut import = self.import;
         self.negative.apply(&mut import.profile, &mut import.report);
@@ -518,22 +522,29 @@ impl Reader {
     }
 
     /// Says so when the costs are not what the file states, which a cut file does not notice
-    /// otherwise.
-    fn compare_totals(&mut self) {
-        for (metric, description) in self.import.profile.metrics() {
+    /// otherwise. Returns whether it said that the file may be cut short.
+    fn compare_totals(&mut self) -> bool {
+        let sum = |metric: MetricId| {
             let costs = self.import.profile.tree.self_costs(metric).iter();
-            let sum = costs.map(|&cost| i128::from(cost)).sum::<i128>() + self.negative.sum(metric);
-            let stated = self.stated.get(metric.index()).copied();
-            if let Some(stated) = stated.filter(|&stated| stated != sum && stated != 0) {
-                let name = &description.name;
-                // A file that ends with its totals was not cut short.
-                let cut = if sum < stated && !self.ended { ": it may be cut short" } else { "" };
-                self.import
-                    .report
-                    .notes
-                    .push(format!("the file states a total of {stated} {name} but holds {sum}{cut}"));
-            }
-        }
+            costs.map(|&cost| i128::from(cost)).sum::<i128>() + self.negative.sum(metric)
+        };
+        let other = |(metric, description): (MetricId, &Metric)| {
+            let (sum, stated) = (sum(metric), *self.stated.get(metric.index())?);
+            (stated != sum && stated != 0).then(|| (stated, sum, description.name.clone()))
+        };
+        let others: Vec<_> = self.import.profile.metrics().filter_map(other).collect();
+        let Some((stated, sum, name)) = others.first() else { return false };
+        // A file that ends with its totals was not cut short.
+        let is_short = !self.ended && others.iter().all(|(stated, sum, _)| sum < stated);
+        let more = others.len() as u64 - 1;
+        let more = match more {
+            0 => String::new(),
+            more => format!(" (and {})", pluralize(more, "other total differs", "other totals differ")),
+        };
+        let cut = if is_short { ": it may be cut short" } else { "" };
+        let note = format!("the file states a total of {stated} {name} but holds {sum}{more}{cut}");
+        self.import.report.notes.push(note);
+        is_short
     }
 
     /// Gives metrics the names and units that the long names of events hold, or else names such as

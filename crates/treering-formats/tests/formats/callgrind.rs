@@ -461,6 +461,11 @@ fn a_file_that_is_cut_short_says_so() {
         let same = totals(&profile) == totals(&whole) && profile.arcs.len() == whole.arcs.len();
         let is_told = report.notes.iter().any(|note| note.ends_with("it may be cut short"));
         assert!(report.unfinished || is_told || same, "cut at {end}");
+        let losses = |text: &String| {
+            text.contains("cut short") || text.contains("has no end") || text.contains("whole")
+        };
+        let said: Vec<_> = report.warnings().into_iter().filter(losses).collect();
+        assert!(said.len() <= 1, "cut at {end}: {said:?}");
     }
     // Files of other tools state totals or do not.
     let notes = |text: &str| callgrind::read(text.as_bytes()).unwrap().1;
@@ -468,4 +473,20 @@ fn a_file_that_is_cut_short_says_so() {
     assert!(!unknown.unfinished && unknown.notes == [NO_TOTALS], "{unknown:?}");
     assert!(notes("events: Ir\nsummary: 5\nfn=f\n1 5\n").is_complete());
     assert!(notes("events: Ir\nfn=f\n1 5\ncfn=g\ncalls=1 1\n").unfinished);
+}
+
+#[test]
+fn each_loss_is_said_once() {
+    const NO_END: &str = "the file has no end: its writer was stopped, what came last may be missing";
+    let said = |text: &str| callgrind::read(text.as_bytes()).unwrap().1.warnings();
+    let callgrind = "creator: callgrind-3.19.0\nevents: Ir Dr\n";
+    // Cut before the totals, with a summary and without; inside a line; inside the totals.
+    let short =
+        "the file states a total of 9 Ir but holds 5 (and 1 other total differs): it may be cut short";
+    assert_eq!(said(&format!("{callgrind}summary: 9 4\nfn=f\n1 5 2\n")), [short]);
+    assert_eq!(said(&format!("{callgrind}fn=f\n1 5 2\n")), [NO_END]);
+    assert_eq!(said("events: Ir\nfn=f\n1 5\n2 1"), [NO_END]);
+    assert_eq!(said("events: Ir\nfn=f\n1 52\ntotals: 5"), [NO_END]);
+    // A summary whose costs are all there lacks nothing but the end.
+    assert_eq!(said(&format!("{callgrind}summary: 5 2\nfn=f\n1 5 2\n")), [NO_END]);
 }
