@@ -39,21 +39,42 @@ pub(crate) const DESCRIPTION: Description = Description {
 };
 
 /// Whether lines are stacks: nearly all end with a weight, and in some a caller and a callee are told apart. Names
-/// without a caller are believed if they are all there is, and are no prose.
+/// without a caller are believed if they are all there is, and nothing in them speaks for another file: settings
+/// (`swap = 1`), rows of numbers, counters that are 0, as `/proc/vmstat` has them.
 pub(crate) fn is_folded<'a>(lines: impl Iterator<Item = &'a [u8]>) -> bool {
-    let (mut stacks, mut others, mut nested, mut prose) = (0, 0, false, false);
+    let (mut stacks, mut others, mut pairs, mut nested, mut foreign) = (0, 0, 0, false, false);
     for line in lines {
         match line::Line::parse(line) {
             Ok(None) => {}
             Ok(Some(line)) => {
                 stacks += 1;
                 nested |= line.stack.contains(&b';');
-                prose |= line.stack.trim_ascii().ends_with(b":");
+                let two = line.two();
+                pairs += usize::from(two.is_some());
+                foreign |= is_foreign(&line, two);
             }
             Err(_) => others += 1,
         }
     }
-    stacks > 0 && read::is_stray(others, stacks) && (nested || others == 0 && !prose)
+    let speaks_for_stacks = others == 0 && !foreign && (pairs == 0 || pairs == stacks);
+    stacks > 0 && read::is_stray(others, stacks) && (nested || speaks_for_stacks)
+}
+
+/// Whether a line without a caller is rather one of another file: a setting, a remark, a row of numbers, a line of a
+/// log that begins with its time, a counter that is 0. The line may have two weights.
+fn is_foreign(line: &line::Line<'_>, two: Option<[line::Line<'_>; 2]>) -> bool {
+    let name = two.map_or(line.stack, |[before, _]| before.stack).trim_ascii();
+    let has_blanks = name.iter().any(u8::is_ascii_whitespace);
+    let begins_with_number = name.first().is_some_and(u8::is_ascii_digit);
+    let is_number = name.iter().all(u8::is_ascii_digit);
+    let has_more_weights = two.is_some_and(|[before, _]| before.two().is_some());
+    let costs_nothing = line.weight.is_zero() && two.is_none_or(|[before, _]| before.weight.is_zero());
+    is_number
+        || has_blanks && (begins_with_number || name.starts_with(b"#"))
+        || name.ends_with(b":")
+        || name.ends_with(b" =")
+        || has_more_weights
+        || costs_nothing
 }
 
 /// How kinds of functions are marked at the end of their names, after FlameGraph.

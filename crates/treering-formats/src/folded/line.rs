@@ -92,6 +92,10 @@ impl<'a> Weight<'a> {
         Some(Self { whole: whole.parse().ok()?, decimals: decimals.trim_end_matches('0') })
     }
 
+    pub(crate) fn is_zero(&self) -> bool {
+        self.whole == 0 && self.decimals.is_empty()
+    }
+
     /// How many decimals it has.
     pub(crate) fn decimals(&self) -> usize {
         self.decimals.len()

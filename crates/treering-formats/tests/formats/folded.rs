@@ -284,3 +284,25 @@ proptest! {
         prop_assert_eq!(lines(&written(&read, 0)), lines(&file));
     }
 }
+
+/// They were profiles: `/proc/vmstat` had seven milliards of samples.
+#[test]
+fn settings_logs_and_tables_are_no_stacks() {
+    for stacks in ["main 5\nstd::operator= 3\n#<Class:0x1> 4\n", "main 5 0\nf 0 7\n", "a;b 0\n12;b 3\n"] {
+        let format = treering_formats::detect(stacks.as_bytes());
+        assert_eq!(format, Some(treering_formats::Format::Folded), "{stacks}");
+    }
+    for other in [
+        "vm.swappiness = 10\nkernel.pid_max = 4\n",
+        "# remark\n#label fc00::/7     6\n#precedence ::1/128 50\n",
+        "cpu 3768663 2397960 1027943\nbtime 1795763651\nprocesses 1410085\n",
+        "nr_free_pages 5135\nnr_dirty 0\nnr_mapped 97\n",
+        "proc /proc proc rw,nosuid 0 0\n",
+        "1 2\n3 4\n",
+        "2026-11-27 10:00:00 INFO took 17\n",
+    ] {
+        assert_eq!(treering_formats::detect(other.as_bytes()), None, "{other}");
+        // Whoever knows better says so.
+        assert!(treering_formats::folded::read(other.as_bytes()).is_ok(), "{other}");
+    }
+}
