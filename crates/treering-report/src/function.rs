@@ -12,7 +12,7 @@ use crate::printable::printable;
 /// Names functions; with their module where the profile has more than one.
 ///
 /// Additions of compilers are left out, unless two functions would be called the same then. Those that
-/// are get what tells them apart: their kind, their file, their line or else a number.
+/// are get what tells them apart: their kind, their file, their line, the folder of their module or else a number.
 pub(crate) struct Labels<'a> {
     profile: &'a Profile,
     several_modules: bool,
@@ -50,11 +50,14 @@ impl<'a> Labels<'a> {
             let lines = differ(&|id| u64::from(entry(id).line));
             let paths: Vec<_> = same.iter().map(|&id| &self.profile.strings[entry(id).file]).collect();
             let parts = distinct_parts(&paths);
+            let modules: Vec<_> = same.iter().map(|&id| self.module_path(id)).collect();
+            let module_parts = distinct_parts(&modules);
+            let are_elsewhere = modules.iter().any(|path| path != &modules[0]);
             let mut taken: HashMap<String, usize> = HashMap::new();
             let told: Vec<_> = same
                 .iter()
-                .zip(&paths)
-                .map(|(&id, path)| {
+                .zip(paths.iter().zip(&modules))
+                .map(|(&id, (path, module))| {
                     let mut text = String::new();
                     if kinds && entry(id).kind != FunctionKind::Native {
                         text += &format!(" ({})", entry(id).kind.as_str());
@@ -67,6 +70,9 @@ impl<'a> Labels<'a> {
                         (None, line) if lines && line > 0 => text += &format!(" (line {line})"),
                         (None, _) => {}
                     }
+                    if text.is_empty() && are_elsewhere && !module.is_empty() {
+                        text += &format!(" (in {})", last_parts(module, module_parts));
+                    }
                     let number = taken.entry(text.clone()).or_default();
                     *number += 1;
                     if *number > 1 {
@@ -77,6 +83,12 @@ impl<'a> Labels<'a> {
                 .collect();
             self.told_by.extend(told.into_iter().filter(|(_, text)| !text.is_empty()));
         }
+    }
+
+    /// The path of a function's module, or nothing.
+    fn module_path(&self, function: FunctionId) -> &'a str {
+        let module = self.profile.functions[function].module;
+        module.map_or("", |module| &self.profile.strings[self.profile.modules[module].path])
     }
 
     /// Functions that are called the same as another, by what they are called.

@@ -151,10 +151,15 @@ fn profiles_of_different_programs_and_builds_are_not_joined() {
 
 /// A profile of a program of the build, whose `spin` costs as much as is said.
 fn build_of(build_id: &[u8], cost: u64) -> Vec<u8> {
+    program_at("/tmp/w", build_id, cost)
+}
+
+/// The same of the program with that path.
+fn program_at(path: &str, build_id: &[u8], cost: u64) -> Vec<u8> {
     let mut profile = Profile::new(RecursionRule::Full);
     let metric = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
     let thread = profile.add_single_thread("w");
-    let path = profile.strings.intern("/tmp/w");
+    let path = profile.strings.intern(path);
     let module =
         Some(profile.modules.intern(Module { path, build_id: build_id.into(), kind: ModuleKind::Elf }));
     let frames: Vec<Frame> = ["main", "spin"]
@@ -193,4 +198,18 @@ fn two_builds_of_one_program_have_the_same_names_everywhere() {
     }
     // One build alone keeps its names.
     assert_eq!(session.flat(&["a.trg"]).cost("spin").own, 5000.0);
+}
+
+/// They were `spin` and `spin #2`.
+#[test]
+fn functions_of_programs_of_one_name_have_their_folders() {
+    let session = Session::new();
+    for (file, path, cost) in [("a.trg", "/home/old/w", 5000), ("b.trg", "/home/new/w", 3000)] {
+        std::fs::write(session.path(file), program_at(path, &[7; 20], cost)).expect("it can be written");
+    }
+    session.output(&["merge", "a.trg", "b.trg", "-o", "treering.trg"]);
+    let text = session.output(&["report", "--flat"]);
+    for name in ["spin (in old/w) [w]", "spin (in new/w) [w]"] {
+        assert!(text.contains(name), "{text}");
+    }
 }
