@@ -355,6 +355,10 @@ recipe!(
     INTERRUPTED_CALLS, "interrupted_calls", "count/interrupted_calls.c", C, "-O1"
 );
 recipe!(
+    /// Seals its own code before anybody attaches to it.
+    SEALED, "sealed", "count/sealed.c", C, "-O1 -g"
+);
+recipe!(
     /// An instruction that continues in a page that may not be executed.
     CUT_INSTRUCTION, "cut_instruction", "count/cut_instruction.c", C, "-O1"
 );

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use treering_testing::programs::{ATTACHED, EDGE, LEAF_THREADS, Program};
+use treering_testing::programs::{ATTACHED, EDGE, LEAF_THREADS, Program, SEALED};
 
 use crate::session::{Outcome, Session};
 
@@ -76,6 +76,11 @@ impl Running {
             assert!(Instant::now() < deadline, "{what}");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Whether it waits in a system call that the tracer's page makes for it.
+    fn waits_in_translated_code(&self) -> bool {
+        self.proc("syscall").trim().rsplit_once(' ').is_some_and(|(_, place)| place.starts_with("0x7a500"))
     }
 
     fn is_translated(&self) -> bool {
@@ -313,6 +318,34 @@ fn refused(pid: Pid, why: &str, hint: &str) {
     assert!(outcome.stderr.contains(hint), "{outcome:#?}");
     assert!(!session.path("treering.trg").exists());
     assert!(!session.path("treering.trg.counting").exists());
+}
+
+/// Code that is sealed stays executable, and code that is sealed and writable stays writable: neither can be protected
+/// when the tracer comes, nor given back when it goes.
+#[test]
+fn a_process_that_sealed_its_code_before_is_counted_and_goes_on() {
+    let mut running = Running::start(&SEALED, &[]);
+    let mut first = String::new();
+    running.lines.read_line(&mut first).expect("it can be read");
+    if first.is_empty() {
+        assert_eq!(running.end().1, Some(77));
+        println!("skipped: this kernel seals no memory (Linux 6.10 does)");
+        return;
+    }
+    running.does("10");
+    for calls in [1_000, 7] {
+        let session = Session::new();
+        let pid = running.pid().to_string();
+        let counting = session.command(&["count", "-p", &pid]).spawn().expect("treering runs");
+        running.wait_until("it is attached to", Running::waits_in_translated_code);
+        running.does(&calls.to_string());
+        running.does("500");
+        let outcome = interrupt(counting);
+        assert!(outcome.status.success(), "{outcome:#?}");
+        assert_eq!(calls_of(&session, "step"), calls + 500);
+        running.does("20");
+    }
+    assert_eq!(running.end().1, Some(7));
 }
 
 #[test]
