@@ -356,7 +356,7 @@ recipe!(
 );
 recipe!(
     /// Seals its own code before anybody attaches to it.
-    SEALED, "sealed", "count/sealed.c", C, "-O1 -g"
+    SEALED, "sealed", "count/sealed.c", C, "-O1"
 );
 recipe!(
     /// An instruction that continues in a page that may not be executed.
