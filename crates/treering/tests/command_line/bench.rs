@@ -115,6 +115,7 @@ fn parameters_and_places_that_do_not_fit_are_refused_before_anything_runs() {
         (&["-p", "n=1"][..], &["./p", "{m}"][..], "{m} names no parameter: there are n"),
         (&["-p", "n=1"], &["./p"], "the command has no place for n"),
         (&["-p", "n=8..1"], &["./p", "{n}"], "it goes down"),
+        (&["-p", "n=a..b"], &["./p", "{n}"], "a..b is no range: both ends are whole numbers"),
         (&["-p", "n=1", "-p", "n=2"], &["./p", "{n}"], "n is given twice"),
         (&["--measure", "heat"], &["./p"], "\"heat\" cannot be measured"),
         (&["-n", "0"], &["./p"], "0 is not in 1..=100000"),

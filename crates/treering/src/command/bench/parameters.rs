@@ -50,6 +50,7 @@ pub fn parse_values(text: &str) -> Result<Vec<String>, String> {
         match part.split_once("..") {
             Some((first, rest)) if is_number(first) => values.extend(range(part, first, rest)?),
             _ if part.is_empty() => return Err("a value is missing".to_owned()),
+            Some(_) if !is_path(part) => return Err(no_range(part)),
             _ => values.push(part.to_owned()),
         }
     }
@@ -58,6 +59,19 @@ pub fn parse_values(text: &str) -> Result<Vec<String>, String> {
         Some(twice) => Err(format!("{twice} is given twice")),
         None => Ok(values),
     }
+}
+
+/// Whether dots stand for the folder above, as in `../words.txt`.
+fn is_path(text: &str) -> bool {
+    text == ".." || text.contains('/')
+}
+
+/// That a text with two dots is no range: as a single word it would hardly be meant.
+fn no_range(text: &str) -> String {
+    format!(
+        "{text} is no range: both ends are whole numbers, as in 250..8000*2, 1..10 or 10..100+10; \
+         other values stand one by one, as in n=0.5,1,1.5"
+    )
 }
 
 fn is_number(text: &str) -> bool {
@@ -235,8 +249,20 @@ mod tests {
             values("18446744073709551614..18446744073709551615"),
             "18446744073709551614 18446744073709551615"
         );
-        // Words with dots are no ranges.
-        assert_eq!(values("../a,b..c"), "../a b..c");
+        // Paths with dots are no ranges.
+        assert_eq!(values("../a,..,a/../b,./b..c"), "../a .. a/../b ./b..c");
+    }
+
+    #[test]
+    fn a_range_that_is_none_is_no_word() {
+        for text in ["a..b", "1.5..3", "-5..5", "..10", "1k..8k*2", "0x10..0x20", "b..c,1"] {
+            let error = values(text);
+            let part = text.split(',').next().unwrap();
+            assert!(
+                error.starts_with(&format!("{part} is no range: both ends are whole numbers")),
+                "{error}"
+            );
+        }
     }
 
     #[test]
