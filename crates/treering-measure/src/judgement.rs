@@ -18,6 +18,9 @@ pub enum Outcome {
 /// From fewer rounds nothing is concluded: chance alone puts all of five on one side in one of sixteen comparisons.
 pub const LEAST_ROUNDS: usize = 8;
 
+/// Differences below this part of the base count as none, unless somebody says otherwise.
+pub const FLOOR: f64 = 0.01;
+
 /// The conclusion, and how to come to one where there is none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judgement {
@@ -30,11 +33,10 @@ pub struct Judgement {
 impl Judgement {
     /// Concludes from the change, that of another set of runs of the base, and the floor, a part of the base.
     ///
-    /// A difference is more than chance if the interval does not hold 0, and it is neither below the floor nor within the
-    /// interval of the control, which no change has made.
+    /// A difference is more than chance if the interval does not hold 0, and it is neither below the floor nor below what
+    /// the control, which no change has made, differs by.
     pub fn of(change: Estimate, control: Option<Estimate>, floor: f64, rounds: usize) -> Self {
-        let is_beyond_control =
-            control.is_none_or(|control| change.change < control.low || change.change > control.high);
+        let is_beyond_control = control.is_none_or(|control| change.change.abs() > control.change.abs());
         let settled = |outcome| Self { outcome, rounds_to_settle: None };
         if rounds < LEAST_ROUNDS {
             return Self { outcome: Outcome::Undecided, rounds_to_settle: Some(LEAST_ROUNDS.max(30)) };
@@ -45,24 +47,19 @@ impl Judgement {
         if change.low >= -floor && change.high <= floor {
             return settled(Outcome::Same);
         }
-        Self {
-            outcome: Outcome::Undecided,
-            rounds_to_settle: rounds_to_settle(change, control, floor, rounds),
-        }
+        Self { outcome: Outcome::Undecided, rounds_to_settle: rounds_to_settle(change, floor, rounds) }
     }
 }
 
 /// Intervals become narrower with the root of the number of rounds.
-fn rounds_to_settle(change: Estimate, control: Option<Estimate>, floor: f64, rounds: usize) -> Option<usize> {
+fn rounds_to_settle(change: Estimate, floor: f64, rounds: usize) -> Option<usize> {
     const MOST: f64 = 1000.0;
     /// Nobody estimates a width exactly.
     const MARGIN: f64 = 1.3;
     let size = change.change.abs();
     let towards_none = if change.change > 0.0 { size - change.low } else { change.high - change.change };
     let away = (change.high - change.change).max(change.change - change.low);
-    let of_control = control.map_or(0.0, |control| control.low.abs().max(control.high.abs()));
-    let (width, wanted) =
-        if size >= floor { (towards_none.max(of_control), size) } else { (away, floor - size) };
+    let (width, wanted) = if size >= floor { (towards_none, size) } else { (away, floor - size) };
     let needed = rounds as f64 * (MARGIN * width / wanted).powi(2);
     let needed = (needed / 10.0).ceil() * 10.0;
     (needed <= MOST).then_some((needed as usize).max(rounds + 5))
@@ -92,7 +89,7 @@ mod tests {
         assert_eq!(judge((1.8, 0.2, 2.8), (0.0, -0.1, 0.1)), Outcome::Undecided);
         assert_eq!(judge((1.5, 1.2, 1.8), (0.0, -0.1, 0.1)), Outcome::Same);
         // The same program differs from itself as much.
-        assert_eq!(judge((3.6, 0.1, 5.5), (2.0, -1.0, 4.1)), Outcome::Undecided);
+        assert_eq!(judge((3.6, 0.1, 5.5), (-3.7, -5.0, 1.1)), Outcome::Undecided);
     }
 
     #[test]

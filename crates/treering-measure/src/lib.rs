@@ -15,8 +15,8 @@
 //!
 //! let base = [10.1, 10.0, 10.2, 10.1, 9.9, 10.0, 10.1, 10.0, 10.2, 10.1];
 //! let head = base.map(|time| time * 1.1);
-//! let change = Estimate::of_change(&base, &head, 1).unwrap();
-//! let control = Estimate::of_change(&base, &base, 1);
+//! let change = Estimate::of_change(&[&base], &head, 1).unwrap();
+//! let control = Estimate::of_change(&[&base], &base, 1);
 //! assert_eq!(Judgement::of(change, control, 0.02, base.len()).outcome, Outcome::More);
 //! ```
 #![forbid(unsafe_code)]
@@ -28,7 +28,7 @@ mod launcher;
 mod rounds;
 mod statistics;
 
-pub use judgement::{Judgement, LEAST_ROUNDS, Outcome};
+pub use judgement::{FLOOR, Judgement, LEAST_ROUNDS, Outcome};
 pub use launch::{Ended, Launch, LaunchError, Output, Sample, run};
 pub use rounds::{Turn, turns};
 pub use statistics::{Estimate, Summary};

@@ -64,7 +64,7 @@ pub struct Compare {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     limit: Option<f64>,
     /// Differences of time below this part are called the same
-    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "2%")]
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
     floor: f64,
     /// Exit with status 0 and not 3 if nothing can be told
     #[arg(long, value_name = "WHEN")]

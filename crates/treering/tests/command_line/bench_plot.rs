@@ -66,7 +66,7 @@ fn versions_are_drawn_with_error_bars_and_their_change() {
     session.output(&bench("plot", &options));
     let svg = std::fs::read_to_string(session.path("versions.svg")).expect("it was drawn");
     assert!(
-        svg.contains("gc400 against 5.4.8: CPU time +10 % at n = 250 to 2,000; same memory within 2 %"),
+        svg.contains("gc400 against 5.4.8: CPU time +10 % at n = 250 to 2,000; same memory within 1 %"),
         "{svg}"
     );
     for text in [">5.4.8<", ">gc400<", "median of 12 rounds, bars: 95 %", "prefers-color-scheme:dark"] {

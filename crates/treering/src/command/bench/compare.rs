@@ -8,12 +8,13 @@ use serde_json::json;
 use treering_archive::{Archive, Error, Manifest, ProfileFile, Summary, metric};
 use treering_compare::{Options, compare};
 use treering_formats::trg;
+use treering_measure::{FLOOR, Outcome as Certain};
 use treering_profile::Profile;
 use treering_report::{Rows, Style};
 
 use super::amount::{amount, title};
 use super::columns::{Side, print, table};
-use super::judged::{FLOOR, Judged, is_time, judge};
+use super::judged::{Judged, is_time, judge};
 use super::list::parameters;
 use super::place::{Place, failure};
 use super::suite::Suite;
@@ -163,7 +164,7 @@ impl Compare {
 
     fn text(&self, pairs: &[Pair], explained: Option<&str>) -> String {
         let mut rows = vec![
-            ["program", "parameters", "metric", "base → head", "", "change  95 %"]
+            ["program", "parameters", "metric", "base → head", "", "change  99 %"]
                 .map(str::to_owned)
                 .to_vec(),
         ];

@@ -12,7 +12,7 @@ use treering_profile::Profile;
 
 use super::amount::{amount, percent, title};
 use super::columns::{Side, print, table};
-use super::judged::{FLOOR, metric_of};
+use super::judged::metric_of;
 use super::place::{Place, failure};
 use crate::command::report::percent as percent_of;
 use crate::failure::{Failure, Outcome};
@@ -58,6 +58,9 @@ pub struct History {
 
 /// A commit and what was measured.
 struct Measured {
+/// Smaller steps are not marked.
+const FLOOR: f64 = 0.02;
+
     run: Manifest,
     value: f64,
 }

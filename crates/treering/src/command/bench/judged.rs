@@ -5,9 +5,6 @@ use treering_measure::{Estimate, Judgement, LEAST_ROUNDS, Outcome};
 
 use super::amount::percent;
 
-/// Changes in time below it are never shown as changes.
-pub const FLOOR: f64 = 0.02;
-
 /// The change of a metric, always from base to head.
 #[derive(Clone, Debug)]
 pub struct Judged {
@@ -17,7 +14,7 @@ pub struct Judged {
     pub outcome: Outcome,
     /// The change as a part of the base; nothing if the base is 0.
     pub change: Option<f64>,
-    /// Where the change lies with 95 % confidence; nothing of counts and of single values.
+    /// Where the change lies with 99 % confidence; nothing of counts and of single values.
     pub interval: Option<(f64, f64)>,
     /// The rounds of the side that has fewer.
     pub rounds: usize,
@@ -62,12 +59,13 @@ pub fn judge(name: &str, base: &Manifest, head: &Manifest, floor: f64) -> Option
         return Some(of(outcome, None));
     }
     let Some(estimate) = estimate(sides) else { return Some(of(plain(change, floor), None)) };
-    let interval = Some((estimate.low, estimate.high));
     let is_one_session = base.session == head.session && !base.session.is_empty();
-    if is_time(name) && !is_one_session {
-        return Some(of(Outcome::Undecided, interval));
-    }
-    Some(of(Judgement::of(estimate, None, floor, rounds).outcome, interval))
+    let outcome = match is_time(name) && !is_one_session {
+        true => Outcome::Undecided,
+        false => Judgement::of(estimate, None, floor, rounds).outcome,
+    };
+    let interval = Some((estimate.low, estimate.high));
+    Some(Judged { change: Some(estimate.change), ..of(outcome, interval) })
 }
 
 fn estimate((base, head): (&Measured, &Measured)) -> Option<Estimate> {
@@ -77,7 +75,7 @@ fn estimate((base, head): (&Measured, &Measured)) -> Option<Estimate> {
     if rounds < LEAST_ROUNDS {
         return None;
     }
-    Estimate::of_change(&base.values[..rounds], &head.values[..rounds], SEED)
+    Estimate::of_change(&[&base.values[..rounds]], &head.values[..rounds], SEED)
 }
 
 /// Of so few rounds no interval is known: only no change at all is certain.
@@ -140,6 +138,8 @@ impl Judged {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
+    use treering_measure::FLOOR;
+
     use super::*;
 
     fn run(session: &str, name: &str, values: &[f64]) -> Manifest {

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use treering_archive::{Manifest, Unit, median};
-use treering_measure::Outcome as Judgement;
+use treering_measure::{FLOOR, Outcome as Judgement};
 use treering_plot::{Change, Panel, ParameterPlot, Point, Series as Line, parameter_gnuplot, parameter_svg};
 
 use super::amount::{amount, title};
-use super::judged::{FLOOR, Judged, judge, metric_of};
+use super::judged::{Judged, judge, metric_of};
 use super::place::Place;
 use super::series::{Chosen, Series};
 use crate::failure::{Failure, Outcome};

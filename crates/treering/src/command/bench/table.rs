@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use treering_archive::{Manifest, Unit, median};
+use treering_measure::FLOOR;
 
 use super::amount::{scale, title};
 use super::columns::{Side, print, table};
-use super::judged::{FLOOR, Judged, judge, metric_of};
+use super::judged::{Judged, judge, metric_of};
 use super::place::Place;
 use super::series::{Chosen, Series};
 use crate::failure::{Failure, Outcome};
@@ -156,7 +157,7 @@ impl<'a> Rows<'a> {
             };
             columns.push(Column {
                 title: String::new(),
-                head: "  change  95 %".to_owned(),
+                head: "  change  99 %".to_owned(),
                 side: Side::Left,
                 cells: self.rows.iter().map(|(_, row)| cell(self.judged(row, name))).collect(),
             });

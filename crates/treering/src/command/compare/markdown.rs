@@ -62,7 +62,7 @@ fn table(timed: &Timed) -> String {
     let control =
         control.map_or(String::new(), |control| format!("{} {}", percent(control.change), interval(control)));
     let mut text = format!(
-        "\n| CPU time | change, 95 % | base again |\n|--:|:--|:--|\n| {both} | {} {} | {control} |\n",
+        "\n| CPU time | change, 99 % | base again |\n|--:|:--|:--|\n| {both} | {} {} | {control} |\n",
         percent(timed.change.change),
         interval(&timed.change)
     );

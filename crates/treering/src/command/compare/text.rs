@@ -176,7 +176,7 @@ fn table(timed: &Timed) -> String {
 pub(super) fn time_facts(timed: &Timed) -> Vec<String> {
     let rounds = plural(timed.samples.base.len() as u64, "shuffled round");
     let mut facts = vec![format!(
-        "{rounds}, CPU time of the process and its children; floor {}; change of medians, 95 %",
+        "{rounds}, CPU time of the process and its children; floor {}; change of means without the slowest third, 99 %",
         floor(timed)
     )];
     if let Some(change) = &timed.wall_change {

@@ -102,13 +102,14 @@ impl Timed {
         let memory = |samples: &[Sample]| of(samples, |sample| sample.peak_bytes as f64);
         let no_time =
             || Failure::new("base used no processor time").hint("count it exactly: treering compare --exact");
-        let change = Estimate::of_change(&cpu(&base), &cpu(&head), SEED).ok_or_else(no_time)?;
-        let control = Estimate::of_change(&cpu(&base), &cpu(&again), SEED);
+        let change = Estimate::of_change(&[&cpu(&base), &cpu(&again)], &cpu(&head), SEED);
+        let change = change.ok_or_else(no_time)?;
+        let control = Estimate::of_change(&[&cpu(&base)], &cpu(&again), SEED);
         let summary = |values: &[f64]| Summary::of(values).ok_or_else(no_time);
         Ok(Self {
             cpu: Sides { base: summary(&cpu(&base))?, head: summary(&cpu(&head))? },
             wall: Sides { base: summary(&wall(&base))?, head: summary(&wall(&head))? },
-            wall_change: Estimate::of_change(&wall(&base), &wall(&head), SEED),
+            wall_change: Estimate::of_change(&[&wall(&base), &wall(&again)], &wall(&head), SEED),
             memory: Sides { base: summary(&memory(&base))?, head: summary(&memory(&head))? },
             judgement: Judgement::of(change, control, floor, base.len()),
             samples: Sides { base, head },

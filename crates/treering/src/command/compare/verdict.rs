@@ -137,7 +137,10 @@ pub(super) fn interval(estimate: &Estimate) -> String {
 }
 
 fn signed(part: f64) -> String {
-    let digits = format!("{:.1}", part.abs() * 100.0);
+    let digits = match part.is_infinite() {
+        true => "∞".to_owned(),
+        false => format!("{:.1}", part.abs() * 100.0),
+    };
     let sign = if part < 0.0 && digits != "0.0" { '−' } else { '+' };
     format!("{sign}{digits}")
 }
@@ -153,3 +156,5 @@ mod tests {
         assert_eq!(interval(&estimate), "[−2.0, +2.4]");
     }
 }
+        let one_round = Estimate { change: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        assert_eq!(interval(&one_round), "[−∞, +∞]");
