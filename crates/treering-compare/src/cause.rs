@@ -3,6 +3,9 @@
 //! Per call of a context, its cost t is its self cost s and, for each callee, r calls at t each. So the change of the run
 //! is exactly the sum of c·Δs, which is the fault of functions, and of c·Δr·t, which is that of callers that call more
 //! often: over all contexts, each averaged over (c of base, t of head) and (c of head, t of base).
+//!
+//! Where the code of both programs is known, libraries of one build are parts of their callers for this: what they cost
+//! more is due to what they are asked for.
 
 use hashbrown::HashMap;
 
@@ -25,7 +28,19 @@ pub enum Reason {
         instead_of: Option<(GroupIndex, u64)>,
     },
     /// A call costs more or less in the function itself.
-    CostPerCall,
+    CostPerCall {
+        /// The cost of the function with that of the libraries that it calls, where these make a part of the change.
+        with_libraries: Option<Sides<u64>>,
+    },
+    /// It is the only function with other code that ran, and most of the change is elsewhere: where this says.
+    ChangedCode {
+        /// The function that calls, where calls are the reason.
+        caller: Option<GroupIndex>,
+        /// The function that is called, or that costs more.
+        callee: GroupIndex,
+        /// How often this caller called it.
+        calls: Sides<u64>,
+    },
 }
 
 /// The call, or the function, that explains most of a change.
@@ -39,60 +54,159 @@ pub struct Cause {
     pub part: i128,
 }
 
+/// What is known of the code of both programs.
+pub(crate) struct Code<'a> {
+    /// Whether the code of a function differs.
+    pub(crate) is_changed: &'a dyn Fn(GroupIndex) -> bool,
+    /// Whether a function is of no module whose code was compared, while others are: of a library of one build, or a stub
+    /// that leads to one.
+    pub(crate) is_foreign: &'a dyn Fn(GroupIndex) -> bool,
+    /// The only function that ran whose code differs, if all code and all constants were compared.
+    pub(crate) only_changed: Option<GroupIndex>,
+}
+
 /// The cause of `change`; nothing where there is no change, or nothing explains a tenth of it.
 pub(crate) fn cause(
     change: i128,
     contexts: Option<&Contexts>,
     functions: &[FunctionChange],
     arcs: &[ArcChange],
-    changed: impl Fn(GroupIndex) -> bool,
+    code: &Code<'_>,
 ) -> Option<Cause> {
+    if change == 0 {
+        return None;
+    }
     let blame = match contexts {
-        Some(contexts) => by_context(contexts),
+        Some(contexts) => by_context(contexts, code.is_foreign),
         None => by_function(functions, arcs),
     };
-    let explains = |part: f64| part * (change.signum() as f64);
-    let matters = |part: f64| change != 0 && explains(part) * 10.0 >= change.unsigned_abs() as f64;
-    // A function whose code is equal may cost more because of its input; one that was changed is the likelier cause.
-    let is_changed =
-        |&(caller, function): &(Option<GroupIndex>, GroupIndex)| changed(caller.unwrap_or(function));
-    let parts = blame.iter().filter(|(_, part)| matters(**part));
-    let (&(caller, function), &part) = parts.max_by(|a, b| {
-        // Of equal parts the first by index, so that two runs agree.
-        let by_part = explains(*a.1).total_cmp(&explains(*b.1)).then_with(|| b.0.cmp(a.0));
-        is_changed(a.0).cmp(&is_changed(b.0)).then(by_part)
-    })?;
+    let found = likeliest(&blame, change, code.is_changed);
+    let is_named =
+        |only| found.is_some_and(|((caller, function), _)| caller == Some(only) || function == only);
+    if let Some(only) = code.only_changed.filter(|&only| !is_named(only)) {
+        let ((caller, callee), part) = found.unwrap_or(((None, only), 0.0));
+        let calls = caller.map_or(Sides::default(), |caller| calls(caller, callee, arcs));
+        let reason = Reason::ChangedCode { caller, callee, calls };
+        return Some(Cause { function: only, reason, part: part.round() as i128 });
+    }
+    let (mut key, mut part) = found?;
+    if let ((None, function), Some(contexts)) = (key, contexts)
+        && let Some((callee, of_calls)) = library_call(contexts, function, part, code.is_foreign)
+    {
+        (key, part) = ((Some(function), callee), of_calls);
+    }
+    let (caller, function) = key;
     let reason = match caller {
-        None => Reason::CostPerCall,
+        None => Reason::CostPerCall {
+            with_libraries: contexts.and_then(|contexts| with_libraries(contexts, function, code.is_foreign)),
+        },
         Some(caller) => Reason::Calls {
             caller,
-            calls: arcs
-                .iter()
-                .find(|arc| (arc.caller, arc.callee) == (caller, function))
-                .map_or(Sides::default(), |arc| arc.calls),
+            calls: calls(caller, function, arcs),
             instead_of: instead_of(caller, function, arcs),
         },
     };
     Some(Cause { function, reason, part: part.round() as i128 })
 }
 
-/// By callee, and its caller where calls are the reason: how much of the change it explains.
-type Blame = HashMap<(Option<GroupIndex>, GroupIndex), f64>;
+/// What explains most, if it explains a tenth: of that with changed code, if there is any. A function whose code is equal
+/// may cost more because of its input; one that was changed is the likelier cause.
+fn likeliest(blame: &Blame, change: i128, changed: impl Fn(GroupIndex) -> bool) -> Option<(Key, f64)> {
+    let explains = |part: f64| part * (change.signum() as f64);
+    let matters = |part: f64| explains(part) * 10.0 >= change.unsigned_abs() as f64;
+    let is_changed = |&(caller, function): &Key| changed(caller.unwrap_or(function));
+    let parts = blame.iter().filter(|(_, part)| matters(**part));
+    let found = parts.max_by(|a, b| {
+        // Of equal parts the first by index, so that two runs agree.
+        let by_part = explains(*a.1).total_cmp(&explains(*b.1)).then_with(|| b.0.cmp(a.0));
+        is_changed(a.0).cmp(&is_changed(b.0)).then(by_part)
+    });
+    found.map(|(key, part)| (*key, *part))
+}
 
-fn by_context(contexts: &Contexts) -> Blame {
+/// The function of a library that a function calls more often, if that makes half of `part`, and how much.
+fn library_call(
+    contexts: &Contexts,
+    caller: GroupIndex,
+    part: f64,
+    is_foreign: &dyn Fn(GroupIndex) -> bool,
+) -> Option<(GroupIndex, f64)> {
+    let blame = by_context(contexts, &|_| false);
+    let calls = blame.into_iter().filter_map(|((from, callee), of_calls)| {
+        (from == Some(caller) && is_foreign(callee)).then_some((callee, of_calls))
+    });
+    let most = calls.max_by(|a, b| (a.1 / part).total_cmp(&(b.1 / part)).then_with(|| b.0.cmp(&a.0)));
+    most.filter(|(_, of_calls)| of_calls / part >= 0.5)
+}
+
+/// The cost of a function with that of the libraries that it calls; nothing if these cost the same.
+fn with_libraries(
+    contexts: &Contexts,
+    function: GroupIndex,
+    is_foreign: &dyn Fn(GroupIndex) -> bool,
+) -> Option<Sides<u64>> {
+    let (place, costs) = fold(contexts, is_foreign);
+    let (mut own, mut all) = (Sides::<u64>::default(), Sides::<u64>::default());
+    for (at, node) in contexts.nodes.iter().enumerate() {
+        if node.group == function && place[at] == at {
+            own = Sides { base: own.base + node.self_cost.base, head: own.head + node.self_cost.head };
+            all = Sides { base: all.base + costs[at].base, head: all.head + costs[at].head };
+        }
+    }
+    let of_libraries = Sides { base: all.base - own.base, head: all.head - own.head };
+    (of_libraries.base != of_libraries.head).then_some(all)
+}
+
+/// How often one function called another.
+fn calls(caller: GroupIndex, callee: GroupIndex, arcs: &[ArcChange]) -> Sides<u64> {
+    let arc = arcs.iter().find(|arc| (arc.caller, arc.callee) == (caller, callee));
+    arc.map_or(Sides::default(), |arc| arc.calls)
+}
+
+/// By callee, and its caller where calls are the reason: how much of the change it explains.
+type Blame = HashMap<Key, f64>;
+type Key = (Option<GroupIndex>, GroupIndex);
+
+/// Contexts of functions that are folded are parts of the nearest caller that is not.
+fn by_context(contexts: &Contexts, is_folded: &dyn Fn(GroupIndex) -> bool) -> Blame {
     let mut blame = Blame::new();
-    for node in &contexts.nodes {
+    let nodes = &contexts.nodes;
+    let (place, costs) = fold(contexts, is_folded);
+    for (at, node) in nodes.iter().enumerate().filter(|&(at, _)| place[at] == at) {
         if node.is_paired() {
-            let own = Called { cost: node.self_cost, calls: node.calls };
+            let own = Called { cost: costs[at], calls: node.calls };
             *blame.entry((None, node.group)).or_default() += own.per_call();
         }
-        let Some(parent) = node.parent.map(|parent| &contexts.nodes[parent]) else { continue };
+        let Some(parent) = node.parent.map(|parent| &nodes[place[parent]]) else { continue };
         // A context of one side only holds the cost of all contexts below it.
         if parent.is_paired() {
             *blame.entry((Some(parent.group), node.group)).or_default() += more_calls(parent, node);
         }
     }
     blame
+}
+
+/// By context, the one that it is a part of, and the self costs with those of its parts. What has no caller but folded ones,
+/// as the start of a program, is a part of none.
+fn fold(contexts: &Contexts, is_folded: &dyn Fn(GroupIndex) -> bool) -> (Vec<usize>, Vec<Sides<u64>>) {
+    let nodes = &contexts.nodes;
+    let mut place: Vec<usize> = (0..nodes.len()).collect();
+    let mut costs: Vec<Sides<u64>> = nodes.iter().map(|node| node.self_cost).collect();
+    let groups = nodes.iter().map(|node| node.group + 1).max().unwrap_or(0);
+    let folds: Vec<bool> = (0..groups).map(is_folded).collect();
+    for (at, node) in nodes.iter().enumerate() {
+        let Some(parent) = node
+            .parent
+            .map(|parent| place[parent])
+            .filter(|&of| folds[node.group] && !folds[nodes[of].group])
+        else {
+            continue;
+        };
+        place[at] = parent;
+        costs[parent].base += node.self_cost.base;
+        costs[parent].head += node.self_cost.head;
+    }
+    (place, costs)
 }
 
 /// The part of the change that a caller's context makes by calling more often.

@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use treering_analysis::{Measure, RUNS_FOR_SPREAD, default_metric, student};
 use treering_profile::{MetricId, Profile, Unit};
 
-use crate::cause::{Cause, cause};
+use crate::cause::{Cause, Code, cause};
 use crate::code::{CodeDifference, ProgramCode};
 use crate::contexts::Contexts;
 use crate::noise::{bounds, discoveries};
@@ -203,10 +203,19 @@ pub fn compare_with_code(
     }
     let run = sides.as_ref().map(|side| side.graph.basis.run);
     let has_calls = functions.iter().any(|function| function.split.is_some());
-    let changed = |group| changes.is_changed(&pairing.groups[group], &pairing, profiles) == Some(true);
-    let cause =
-        if has_calls { cause(run.change(), contexts.as_ref(), &functions, &arcs, changed) } else { None };
     let code = changes.summary(&code.not_compared);
+    let known = Code {
+        is_changed: &|group| changes.is_changed(&pairing.groups[group], &pairing, profiles) == Some(true),
+        is_foreign: &|group| {
+            let group = &pairing.groups[group];
+            code.is_some()
+                && changes.is_changed(group, &pairing, profiles).is_none()
+                && changes.is_absent(group, &pairing, profiles).is_none()
+        },
+        only_changed: code.as_ref().and_then(|code| only_changed(code, &functions)),
+    };
+    let cause =
+        if has_calls { cause(run.change(), contexts.as_ref(), &functions, &arcs, &known) } else { None };
     let metric = &head.metrics[metrics.head.index()];
     let is_sampled = [&sides.base, &sides.head].iter().any(|side| side.graph.basis.samples.is_some());
     // Costs without calls may be samples that their file does not call so, as those of heap profiles are.
@@ -226,6 +235,14 @@ pub fn compare_with_code(
         cause,
         code,
     })
+}
+
+/// The only function that ran whose code differs; nothing if there may be others, or other constants.
+fn only_changed(code: &CodeDifference, functions: &[FunctionChange]) -> Option<GroupIndex> {
+    let mut changed = functions.iter().filter(|row| row.code_changed == Some(true));
+    let only = changed.next().filter(|_| changed.next().is_none())?;
+    (code.constants.is_empty() && code.not_compared.is_empty() && code.compilers.is_empty())
+        .then_some(only.group)
 }
 
 /// The metric that is compared, in both.

@@ -39,7 +39,10 @@ fn more_calls_and_dearer_calls_are_told_apart() {
     assert!(matches!(cause.reason, Reason::Calls { calls, .. } if (calls.base, calls.head) == (10, 14)));
     let dearer = difference(&base, &calls_of_work("loop", &[7; 10]));
     assert_eq!(rows(&dearer), [("work", 20, 0, 20)]);
-    assert!(matches!(dearer.cause.map(|cause| cause.reason), Some(Reason::CostPerCall)));
+    assert!(matches!(
+        dearer.cause.map(|cause| cause.reason),
+        Some(Reason::CostPerCall { with_libraries: None })
+    ));
     // 10 × 5 = 50 and 14 × 7 = 98: 4 × 6 and 12 × 2.
     assert_eq!(rows(&difference(&base, &calls_of_work("loop", &[7; 14]))), [("work", 48, 24, 24)]);
 }

@@ -175,7 +175,8 @@ fn verdict(difference: &Difference) -> VerdictObject<'_> {
     let cause = difference.cause.map(|cause| {
         let (reason, caller, calls, instead_of) = match cause.reason {
             Reason::Calls { caller, calls, instead_of } => ("calls", Some(caller), Some(calls), instead_of),
-            Reason::CostPerCall => ("cost-per-call", None, None, None),
+            Reason::CostPerCall { .. } => ("cost-per-call", None, None, None),
+            Reason::ChangedCode { .. } => ("changed-code", None, None, None),
         };
         CauseObject {
             reason,

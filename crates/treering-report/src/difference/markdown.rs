@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use treering_compare::{Difference, Reason};
+use treering_compare::Difference;
 
 use crate::number::plural;
 
@@ -32,11 +32,7 @@ pub fn difference_markdown(difference: &Difference, rows: Rows) -> String {
         _ => format!("<!-- treering:diff -->\n### {mark}{}\n", escaped(headline)),
     };
     if let Some(cause) = &difference.cause {
-        let _ = match cause.reason {
-            Reason::Calls { .. } | Reason::CostPerCall => {
-                writeln!(text, "\n{}", code(&reason(difference, cause)))
-            }
-        };
+        let _ = writeln!(text, "\n{}", code(&reason(difference, cause)));
     }
     let limit = rows.limit.unwrap_or(MOST).min(MOST);
     let (shown, mut rest) = shown(difference, rows);

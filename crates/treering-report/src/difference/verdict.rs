@@ -153,17 +153,28 @@ pub(super) fn reason(difference: &Difference, cause: &Cause) -> String {
             }
             text
         }
-        Reason::CostPerCall => {
+        Reason::ChangedCode { caller, callee: place, calls: counts } => match caller {
+            _ if place == cause.function => format!("the changed code of {callee}"),
+            None => format!("the changed code of {callee}, mostly in {}", named(place)),
+            Some(caller) => format!(
+                "the changed code of {callee}, mostly in {} → {}, {} calls",
+                named(caller),
+                named(place),
+                calls(counts)
+            ),
+        },
+        Reason::CostPerCall { with_libraries } => {
             let Some((row, counts)) = row.and_then(|row| Some((row, row.calls?))) else { return callee };
             let each = |cost: u64, calls: u64| cost as f64 / calls.max(1) as f64;
-            let base = each(row.self_cost.base.cost, counts.base);
-            let head = each(row.self_cost.head.cost, counts.head);
+            let costs = with_libraries.unwrap_or(row.self_cost.map(|cost| cost.cost));
+            let (base, head) = (each(costs.base, counts.base), each(costs.head, counts.head));
+            let with = if with_libraries.is_some() { " with its libraries" } else { "" };
             let unit = |value: f64| cost(difference.unit, value);
             let calls_text = match counts {
                 Sides { base, head } if base == head => format!("{} as before", plural(base, "call")),
                 _ => format!("{} calls", calls(counts)),
             };
-            format!("{callee}, {} → {} per call, {calls_text}", unit(base), unit(head))
+            format!("{callee}, {} → {} per call{with}, {calls_text}", unit(base), unit(head))
         }
     }
 }

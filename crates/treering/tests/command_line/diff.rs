@@ -341,6 +341,44 @@ fn changed_code_is_found_and_code_that_only_moved_is_not() {
     assert!(line.contains("the code of 1 function of ") && line.contains(", changed first"), "{line}");
 }
 
+/// Of a thousand calls, each asks `strlen` for 4,900 bytes more; or each runs a loop 990 steps longer.
+#[test]
+fn the_changed_function_is_the_cause_of_what_others_do_for_it() {
+    let session = Session::new();
+    for (name, option) in [("base", "-DSAME"), ("first", "-DFIRST=0"), ("steps", "-DSTEPS=1000")] {
+        let source = format!("{}/tests/command_line/programs/asked.c", env!("CARGO_MANIFEST_DIR"));
+        let path = session.path(name);
+        let options = ["-O1", "-g", "-fno-builtin", "-Wl,--build-id", option, &source, "-o"];
+        let made = Command::new("cc").args(options).arg(&path).status();
+        assert!(made.is_ok_and(|made| made.success()), "the compiler is installed");
+        count(&session, &["--tree", "--fixed"], &path, &format!("{name}.trg"));
+    }
+    let verdict = |head: &str| {
+        let (text, json) = diff_of(&session, "base.trg", head);
+        (text, json["verdict"]["cause"].clone(), json)
+    };
+    let change = |json: &Value| {
+        let cost = |side: &str| json["verdict"]["run_cost"][side].as_i64().expect("a cost");
+        cost("head") - cost("base")
+    };
+    let (text, cause, json) = verdict("first.trg");
+    assert_eq!(
+        (&cause["function"], &cause["reason"]),
+        (&"measured".into(), &"cost-per-call".into()),
+        "{text}"
+    );
+    let part = cause["part"].as_i64().expect("a number");
+    assert!((part - change(&json)).abs() * 100 < part, "{text}");
+    assert!(text.contains(" per call with its libraries, 1,000 calls as before"), "{text}");
+
+    let (text, cause, json) = verdict("steps.trg");
+    assert_eq!((&cause["function"], &cause["reason"]), (&"prepare".into(), &"changed-code".into()), "{text}");
+    assert!(text.contains("% instructions: the changed code of prepare, mostly in consume\n"), "{text}");
+    let row = row(&json, "consume")["self_change"].as_i64();
+    // The loop of three instructions or so runs 990,000 times more.
+    assert!(row.is_some_and(|change| (1_980_000..=4_950_000).contains(&change)), "{text}");
+}
+
 #[test]
 fn renamed_functions_and_changed_constants_are_told_apart() {
     let session = Session::new();
