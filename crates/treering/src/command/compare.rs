@@ -1,7 +1,9 @@
 //! `treering compare`.
 
 mod commands;
+mod compilers;
 mod exact;
+mod compilers;
 mod git;
 mod interrupt;
 mod json;
@@ -85,6 +87,9 @@ pub struct Compare {
     #[arg(long)]
     ignore_output: bool,
     /// Compare this revision with the work tree's, both checked out anew; A..B compares two others
+    /// Name a cause even if two compilers made the programs
+    #[arg(long, conflicts_with = "time")]
+    force: bool,
     #[arg(long, value_name = "REVISION")]
     git: Option<String>,
     /// Run this command by a shell in both checked-out trees before anything else
@@ -133,7 +138,9 @@ impl Compare {
         let (_trees, launches) = self.launches(interrupt)?;
         let exact = match self.time {
             true => None,
-            false => Some(exact::count(&launches, self.ignore_output, self.cpu.as_deref(), interrupt)?),
+            false => {
+                Some(exact::count(&launches, self.ignore_output, self.cpu.as_deref(), self.force, interrupt)?)
+            }
         };
         let timed = match self.exact {
             true => None,

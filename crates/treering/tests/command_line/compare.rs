@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use treering_testing::programs::installed;
 
 use crate::session::{Outcome, Session};
+use crate::skip;
 
 /// Compiles one of the programs of these tests.
 fn compile(session: &Session, source: &str, path: &str, options: &[&str]) -> PathBuf {
@@ -86,6 +88,46 @@ fn a_longer_path_moves_no_stack() {
     }
     let outcome = compare(&session, &["--exact"], &["./a/prog"], &["./b/prog"]);
     assert!(outcome.stdout.starts_with("no difference: "), "{outcome:#?}");
+}
+
+#[test]
+fn programs_of_two_compilers_are_undecided() {
+    if installed("clang").is_none() {
+        return skip("clang is not installed");
+    }
+    let session = Session::new();
+    compile(&session, "changed.c", "gcc/prog", &[]);
+    let source = format!("{}/tests/command_line/programs/changed.c", env!("CARGO_MANIFEST_DIR"));
+    std::fs::create_dir_all(session.path("two")).expect("the folder can be made");
+    let mut clang = Command::new("clang");
+    clang.args(["-g", "-O1", "-DCHANGED", &source, "-o"]).arg(session.path("two/prog"));
+    assert!(clang.status().is_ok_and(|made| made.success()), "clang compiles it");
+    let run = |options: &[&str], base: &str, head: &str| {
+        compare(&session, &[&["--exact"], options].concat(), &[base], &[head])
+    };
+    let (gcc, clang) = ("./gcc/prog", "./two/prog");
+    let outcome = run(&["--limit", "1%"], gcc, clang);
+    assert_eq!(outcome.status.code(), Some(3), "{outcome:#?}");
+    let first = outcome.stdout.lines().next().expect("a line");
+    assert!(first.starts_with("undecided: other compiler (GCC ") && first.contains(" → clang "), "{first}");
+    assert!(
+        outcome.stdout.contains("so no row is a cause.\nBuild both with one compiler, or --force"),
+        "{outcome:#?}"
+    );
+    assert!(!outcome.stdout.contains("more calls"), "{outcome:#?}");
+    assert_eq!(run(&["--undecided=ok"], gcc, clang).status.code(), Some(0));
+    let comment = run(&["--markdown"], gcc, clang).stdout;
+    assert!(
+        comment.contains("### ? undecided: other compiler") && !comment.contains("| more calls"),
+        "{comment}"
+    );
+    assert_eq!(json(&run(&["--json"], gcc, clang))["exact"]["outcome"], "undecided");
+
+    // With the rows, and of the same program.
+    let forced = run(&["--force", "--limit", "1%"], gcc, clang);
+    assert!(forced.stdout.contains("more calls") && forced.status.code() == Some(1), "{forced:#?}");
+    let equal = run(&[], clang, clang);
+    assert!(equal.stdout.starts_with("no difference: ") && equal.status.code() == Some(0), "{equal:#?}");
 }
 
 #[test]
@@ -201,6 +243,10 @@ fn times_are_those_of_the_samples_and_decide_the_status() {
         let mut cpu: Vec<u64> = samples.map(cpu).collect();
         assert_eq!(cpu.len(), 8 * sides.len());
         cpu.sort_unstable();
+        cpu
+    };
+    let median = |side: &str| {
+        let cpu = times(&[side]);
         cpu[3].midpoint(cpu[4])
     };
     for side in ["base", "head"] {
@@ -246,10 +292,6 @@ fn each_timed_run_is_prepared_and_reads_its_input() {
     assert!(matches!(outcome.status.code(), Some(0 | 3)), "{outcome:#?}");
     // Two of the warm-up, and three of each round.
     assert_eq!(std::fs::read_to_string(session.path("log")).expect("a log").lines().count(), 8);
-        cpu
-    };
-    let median = |side: &str| {
-        let cpu = times(&[side]);
 }
 
 #[test]

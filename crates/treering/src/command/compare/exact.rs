@@ -4,14 +4,15 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use treering_compare::{Apart, Difference, Options, Sides, compare_with_code};
+use treering_compare::{Apart, Difference, FunctionChange, Options, Sides, compare_with_code};
 use treering_measure::{Launch, Output};
-use treering_profile::Profile;
+use treering_profile::{FunctionId, Profile};
 
 use crate::command::diff::code;
 use crate::failure::{Context as _, Failure};
 use crate::open::open_profile;
 
+use super::compilers;
 use super::interrupt::Interrupt;
 use super::progress::Progress;
 use super::timed::{differ, succeed};
@@ -30,6 +31,11 @@ pub(super) struct Exact {
     pub(super) held: Vec<String>,
     /// Code of either side that could not be counted exactly.
     pub(super) not_counted: Vec<String>,
+    /// The compilers of both, where they differ and that forbids a verdict.
+    pub(super) compilers: Option<Sides<String>>,
+    /// Functions that cost much and have equal code at another place within a line of the cache, which may change their
+    /// time.
+    pub(super) moved: Vec<String>,
 }
 
 /// The variable that makes both commands' words and variables equally long.
@@ -43,6 +49,7 @@ pub(super) fn count(
     commands: &Sides<Launch>,
     ignore_output: bool,
     cpu: Option<&str>,
+    any_compiler: bool,
     interrupt: &Interrupt,
 ) -> Result<Exact, Failure> {
     let progress = Progress::begin();
@@ -83,7 +90,9 @@ pub(super) fn count(
     let mut difference = compared(&head)?;
     let apart = Apart::of(&others, &difference);
     difference.cause = difference.cause.filter(|cause| !apart.holds(cause.function));
-    Ok(Exact { difference, apart, runs: others.len() + 1, output_varies, paths_differ, held, not_counted })
+    let compilers = if any_compiler { None } else { compilers::other(&difference) };
+    let (runs, moved) = (others.len() + 1, moved(&difference, &profiles));
+    Ok(Exact { moved, difference, apart, runs, output_varies, paths_differ, held, not_counted, compilers })
 }
 
 /// The command that counts another, with everything held that moves counts, and all of the environment, as it is the same
@@ -119,6 +128,23 @@ fn not_counted(profiles: &Sides<&Profile>) -> Vec<String> {
     }
     found.dedup();
     found
+}
+
+/// Functions of at least 2 % of the run with equal code at another place within 64 bytes, those that cost most first.
+fn moved(difference: &Difference, profiles: &Sides<&Profile>) -> Vec<String> {
+    const LINE: u64 = 64;
+    let place = |profile: &Profile, functions: &[FunctionId]| {
+        functions.iter().find_map(|&id| profile.functions[id].address).map(|address| address.0 % LINE)
+    };
+    let matters = |row: &&FunctionChange| row.self_cost.head.cost >= difference.run.head.cost / 50;
+    let mut moved: Vec<&FunctionChange> = difference.functions.iter().filter(matters).collect();
+    moved.retain(|row| {
+        let functions = &difference.pairing.groups[row.group].functions;
+        let places = (place(profiles.base, &functions.base), place(profiles.head, &functions.head));
+        row.code_changed == Some(false) && places.0 != places.1
+    });
+    moved.sort_by_key(|row| std::cmp::Reverse(row.self_cost.head.cost));
+    moved.iter().map(|row| row.name.clone()).collect()
 }
 
 /// The notes of `count` on surroundings, each once.

@@ -44,6 +44,8 @@ fn exact(exact: &Exact) -> Value {
         "held": exact.held,
         "paths_differ": exact.paths_differ,
         "not_counted": exact.not_counted,
+        "moved": exact.moved,
+        "other_compiler": exact.compilers.as_ref().map(|of| json!({"base": of.base, "head": of.head})),
         "set_apart": apart.collect::<Vec<_>>(),
     })
 }

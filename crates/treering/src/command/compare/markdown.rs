@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use treering_report::{Outcome, Rows, difference_markdown, markdown_code, markdown_text};
 
 use super::Comparison;
+use super::compilers;
 use super::text::{Scale, advice, exact_facts, time_facts};
 use super::timed::Timed;
 use super::verdict::{Verdict, exact_text, interval, percent, time_text};
@@ -15,10 +16,11 @@ pub(super) fn markdown(comparison: &Comparison, verdict: &Verdict) -> String {
     let heading = |outcome: Outcome, title: &str| format!("### {}{}\n", mark(outcome), markdown_text(title));
     match (&comparison.exact, &comparison.timed) {
         (Some(exact), timed) => {
-            if verdict.disagrees || exact.apart.is_all() {
+            let has_rows = !exact.apart.is_all() && exact.compilers.is_none();
+            if verdict.disagrees || !has_rows {
                 text += &heading(verdict.outcome, &verdict.text);
             }
-            if !exact.apart.is_all() {
+            if has_rows {
                 let difference = difference_markdown(&exact.difference, Rows { limit: None });
                 let difference = difference.split_once('\n').map_or("", |(_, rest)| rest);
                 text += &if verdict.disagrees {
@@ -28,6 +30,9 @@ pub(super) fn markdown(comparison: &Comparison, verdict: &Verdict) -> String {
                 };
             } else if verdict.text != exact_text(exact) {
                 let _ = writeln!(text, "\n{}", markdown_text(&exact_text(exact)));
+            }
+            if exact.compilers.is_some() && !exact.apart.is_all() {
+                let _ = writeln!(text, "\n{}", markdown_text(&compilers::explanation(&exact.difference)));
             }
             if let Some(timed) = timed {
                 text += &table(timed);

@@ -7,6 +7,7 @@ use treering_measure::{Outcome, Summary};
 use treering_report::{Rows, Style, difference_text, grouped, plural, printable};
 
 use super::Comparison;
+use super::compilers;
 use super::exact::Exact;
 use super::progress::seconds;
 use super::timed::Timed;
@@ -30,9 +31,14 @@ fn title(text: &str, style: &Style) -> String {
 }
 
 fn counts(exact: &Exact, style: &Style) -> String {
-    let mut text = match exact.apart.is_all() {
-        true => title(&exact_text(exact), style),
-        false => difference_text(&exact.difference, style, Rows { limit: None }),
+    let mut text = if exact.apart.is_all() {
+        title(&exact_text(exact), style)
+    } else if exact.compilers.is_some() {
+        let why = compilers::explanation(&exact.difference);
+        let why: String = why.lines().map(|line| style.wrap(line, 0) + "\n").collect();
+        title(&exact_text(exact), style) + &why
+    } else {
+        difference_text(&exact.difference, style, Rows { limit: None })
     };
     for (word, line) in exact_facts(exact) {
         let line = style.wrap(&line, word.len().max(8) + 1);
@@ -208,6 +214,12 @@ fn disagreement(verdict: &Verdict, exact: &Exact, timed: &Timed, style: &Style) 
         format!(", base again {} {}", percent(control.change), interval(control))
     });
     let _ = writeln!(text, "  CPU time      {}", style.wrap(&format!("{times}{control}"), 16));
+    if !exact.moved.is_empty() {
+        const SHOWN: usize = 3;
+        let names: Vec<_> = exact.moved.iter().take(SHOWN).map(|name| printable(name)).collect();
+        let place = format!("place: {}: equal code, elsewhere within 64 bytes", names.join(", "));
+        let _ = writeln!(text, "  suspect       {}", style.wrap(&place, 16));
+    }
     let reason = "No verdict on time: other instructions may take longer or shorter, and so may the same at other \
                   addresses. Rounds do not tell which.";
     text += &style.wrap(reason, 0);

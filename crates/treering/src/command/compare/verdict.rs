@@ -31,7 +31,10 @@ impl Verdict {
 
     fn of_counts(exact: &Exact, limit: Option<f64>) -> Self {
         let outcome = exact_outcome(exact);
-        let status = u8::from(exact_is_beyond(exact, limit));
+        let status = match outcome {
+            Outcome::Undecided => 3,
+            _ => u8::from(exact_is_beyond(exact, limit)),
+        };
         Self { outcome, text: exact_text(exact), disagrees: false, status }
     }
 
@@ -82,6 +85,7 @@ fn of_times(outcome: Times) -> Outcome {
 pub(super) fn exact_outcome(exact: &Exact) -> Outcome {
     match exact.apart.left_change {
         _ if exact.apart.is_all() => Outcome::Same,
+        _ if exact.compilers.is_some() => Outcome::Undecided,
         1.. => Outcome::More,
         0 => Outcome::Same,
         _ => Outcome::Less,
@@ -96,7 +100,8 @@ pub(super) fn exact_change(exact: &Exact) -> Option<f64> {
 }
 
 pub(super) fn exact_is_beyond(exact: &Exact, limit: Option<f64>) -> bool {
-    limit.is_some_and(|limit| exact_change(exact).is_none_or(|change| change > limit))
+    let is_decided = exact_outcome(exact) != Outcome::Undecided;
+    is_decided && limit.is_some_and(|limit| exact_change(exact).is_none_or(|change| change > limit))
 }
 
 /// The line for counts.
@@ -104,7 +109,14 @@ pub(super) fn exact_text(exact: &Exact) -> String {
     if exact.apart.differing > 0 && exact.apart.is_all() {
         return "no difference beyond what runs of base differ by".to_owned();
     }
-    Counts::of(&exact.difference).text
+    let verdict = Counts::of(&exact.difference).text;
+    match &exact.compilers {
+        Some(compilers) if exact_outcome(exact) == Outcome::Undecided => {
+            let much = verdict.split(": ").next().unwrap_or_default();
+            format!("undecided: other compiler ({} → {}), {much}", compilers.base, compilers.head)
+        }
+        _ => verdict,
+    }
 }
 
 /// The line for times.
@@ -154,7 +166,7 @@ mod tests {
         assert_eq!([-0.1351, 0.001, -0.0001].map(percent), ["−13.5 %", "+0.1 %", "+0.0 %"]);
         let estimate = Estimate { change: 0.0, low: -0.02, high: 0.024 };
         assert_eq!(interval(&estimate), "[−2.0, +2.4]");
-    }
-}
         let one_round = Estimate { change: 0.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
         assert_eq!(interval(&one_round), "[−∞, +∞]");
+    }
+}
