@@ -1,9 +1,9 @@
 //! `treering compare`.
 
+pub(crate) mod bisect;
 mod commands;
 mod compilers;
 mod exact;
-mod compilers;
 mod git;
 mod interrupt;
 mod json;
@@ -86,10 +86,10 @@ pub struct Compare {
     /// Compare even if both write something else to standard output
     #[arg(long)]
     ignore_output: bool,
-    /// Compare this revision with the work tree's, both checked out anew; A..B compares two others
     /// Name a cause even if two compilers made the programs
     #[arg(long, conflicts_with = "time")]
     force: bool,
+    /// Compare this revision with the work tree's, both checked out anew; A..B compares two others
     #[arg(long, value_name = "REVISION")]
     git: Option<String>,
     /// Run this command by a shell in both checked-out trees before anything else

@@ -146,6 +146,42 @@ fn steps_between_commits_are_found_and_drawn() {
 }
 
 #[test]
+fn commits_between_two_that_were_measured_are_counted() {
+    let session = Session::new();
+    let git = |words: &[&str]| {
+        let identity = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"];
+        let output = std::process::Command::new("git")
+            .args(identity)
+            .args(words)
+            .current_dir(session.path("."))
+            .output();
+        let output = output.expect("git is installed");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    git(&["init", "--quiet"]);
+    let commits: Vec<String> = (0..6)
+        .map(|number| {
+            git(&["commit", "--quiet", "--allow-empty", "-m", &number.to_string()]);
+            git(&["rev-parse", "HEAD"])
+        })
+        .collect();
+    let runs = [(0, 100.0), (4, 110.0), (5, 120.0)].map(|(at, count): (usize, f64)| {
+        let mut run = run("v", at as u64, 8, &[("instructions", measured(Unit::Count, &[count]))]);
+        run.version.commit = Some(commits[at].clone());
+        run
+    });
+    archive(&session, &runs);
+    let text = session.output(&bench("history", &[]));
+    assert_eq!(text.matches("between").count(), 1, "{text}");
+    assert!(text.contains("3 commits between: treering bench bisect"), "{text}");
+    let document: Value =
+        serde_json::from_str(&session.output(&bench("history", &["--json"]))).expect("it is JSON");
+    assert_eq!(document["steps"][0]["commits_between"], 3);
+    assert_eq!(document["steps"][1]["commits_between"], 0);
+}
+
+#[test]
 fn a_history_of_several_sizes_asks_for_one() {
     let session = Session::new();
     two_versions(&session);

@@ -457,3 +457,66 @@ fn an_interrupted_comparison_leaves_nothing() {
     assert!(outcome.stderr.contains("interrupted"), "{outcome:#?}");
     is_clean(&session, &path);
 }
+
+/// Five commits: two that change nothing, one that does not compile, the change, and another that changes nothing.
+#[test]
+fn the_first_bad_commit_is_found_between_two() {
+    let session = Session::new();
+    let path = repository(&session);
+    let before = include_str!("programs/changed.c");
+    let after = before.replace("#ifdef CHANGED", "#if 1");
+    let commit = |text: &str, title: &str| {
+        std::fs::write(path.join("src/changed.c"), text).expect("it can be written");
+        git(&path, &["commit", "--quiet", "-a", "-m", title]);
+        git(&path, &["rev-parse", "HEAD"]).trim().to_owned()
+    };
+    let good = git(&path, &["rev-parse", "HEAD"]).trim().to_owned();
+    commit(&format!("{before}// one\n"), "one");
+    commit("not C", "broken");
+    commit(&format!("{before}// two\n"), "two");
+    let culprit = commit(&after, "interns twice");
+    let bad = commit(&format!("{after}// three\n"), "three");
+    let run = |options: &[&str], ends: [&str; 2]| {
+        let words = [
+            &["bench", "bisect"],
+            &ends[..],
+            &["--build", "cc -g -O1 changed.c -o prog"],
+            options,
+            &["--", "./prog"],
+        ];
+        Outcome::of(in_repository(&session, &path, &words.concat()).output().expect("it runs"))
+    };
+    let outcome = run(&[], [&good, &bad]);
+    assert_eq!(outcome.status.code(), Some(0), "{outcome:#?}");
+    let mut lines = outcome.stdout.lines();
+    let first = lines.next().expect("a line");
+    assert!(first.starts_with(&format!("first bad commit: {} ", &culprit[..8])), "{outcome:#?}");
+    assert!(first.ends_with(" interns twice"), "{first}");
+    assert!(lines.next().is_some_and(|line| line.contains("% instructions: parse → intern")), "{outcome:#?}");
+    is_clean(&session, &path);
+    assert_eq!(git(&path, &["status", "--porcelain", "-uno"]), "");
+
+    // The tests of git agree: each that it was told is good costs nothing more.
+    let document = json(&run(&["--json"], [&good, &bad]));
+    assert_eq!(document["first_bad"], culprit.as_str());
+    for tested in document["tested"].as_array().expect("commits") {
+        let title = tested["title"].as_str().expect("a title");
+        let expected = match title {
+            title if title.ends_with("broken") => "skip",
+            title if title.ends_with("twice") || title.ends_with("three") => "bad",
+            _ => "good",
+        };
+        assert_eq!(tested["result"], expected, "{document:#}");
+    }
+    // With only a commit between that cannot be built, it is one of two.
+    let broken = commit("not C", "broken again");
+    let late = commit(&after.replace("steps = 25", "steps = 99"), "slow");
+    let outcome = run(&[], [&bad, &late]);
+    assert_eq!(outcome.status.code(), Some(3), "{outcome:#?}");
+    assert!(outcome.stdout.contains(&broken[..8]) && outcome.stdout.contains(&late[..8]), "{outcome:#?}");
+    // A limit that nothing exceeds.
+    let none = run(&["--limit", "99%"], [&good, &bad]);
+    assert_eq!(none.status.code(), Some(2), "{none:#?}");
+    assert!(none.error().contains("is not bad, compared with "), "{none:#?}");
+    is_clean(&session, &path);
+}

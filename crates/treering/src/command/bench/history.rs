@@ -1,6 +1,6 @@
 //! `treering bench history`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
@@ -9,11 +9,13 @@ use treering_compare::{Difference, Options, change_points, compare};
 use treering_formats::trg;
 use treering_plot::{Commit, HistoryPlot, Level, Step, history_svg};
 use treering_profile::Profile;
+use treering_report::plural;
 
 use super::amount::{amount, percent, title};
 use super::columns::{Side, print, table};
 use super::judged::metric_of;
 use super::place::{Place, failure};
+use super::version::git;
 use crate::command::report::percent as percent_of;
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_plot_target, write_whole};
@@ -29,7 +31,7 @@ Examples:
   treering bench history solve -p n=8000
   treering bench history solve -p n=8000 -y time -o history.svg
 
-Between two commits, git bisect finds the first bad one by the exit status of treering compare: docs/plots.md.")]
+Between two commits, treering bench bisect finds the first bad one.")]
 pub struct History {
     /// The program
     #[arg(value_name = "NAME")]
@@ -56,11 +58,11 @@ pub struct History {
     place: Place,
 }
 
-/// A commit and what was measured.
-struct Measured {
 /// Smaller steps are not marked.
 const FLOOR: f64 = 0.02;
 
+/// A commit and what was measured.
+struct Measured {
     run: Manifest,
     value: f64,
 }
@@ -72,6 +74,8 @@ struct Found {
     change: f64,
     /// The functions that changed most.
     by: Option<String>,
+    /// How many commits lie between the two, as the repository of the current folder has it.
+    between: Option<u64>,
 }
 
 impl History {
@@ -148,8 +152,10 @@ impl History {
         let changes = if name == metric::INSTRUCTIONS { one_by_one(&values) } else { by_level(&values) };
         let marked = changes.into_iter().filter(|(_, change)| change.abs() >= self.floor());
         let found = marked.map(|(at, change)| {
-            let by = difference(archive, &commits[at - 1].run, &commits[at].run);
-            Found { at, change, by: by.map(|difference| functions(&difference)).filter(|by| !by.is_empty()) }
+            let (before, after) = (&commits[at - 1].run, &commits[at].run);
+            let by = difference(archive, before, after);
+            let by = by.map(|difference| functions(&difference)).filter(|by| !by.is_empty());
+            Found { at, change, by, between: commits_between(before, after) }
         });
         found.collect()
     }
@@ -171,6 +177,10 @@ impl History {
                 change.unwrap_or_default(),
                 step.and_then(|step| step.by.clone()).unwrap_or_default(),
             ]);
+            if let Some(between) = step.and_then(|step| step.between).filter(|&between| between > 0) {
+                let text = format!("{} between: treering bench bisect", plural(between, "commit"));
+                rows.push([String::new(), String::new(), String::new(), String::new(), text].to_vec());
+            }
         }
         let sides = [Side::Left, Side::Left, Side::Right, Side::Right, Side::Left];
         let steps = if found.len() == 1 { "1 step".to_owned() } else { format!("{} steps", found.len()) };
@@ -191,7 +201,7 @@ impl History {
         };
         let step = |step: &Found| {
             json!({ "from": commits[step.at - 1].run.version.commit, "to": commits[step.at].run.version.commit,
-                    "index": step.at, "change": step.change, "by": step.by })
+                    "index": step.at, "change": step.change, "by": step.by, "commits_between": step.between })
         };
         json!({
             "view": "history", "program": self.program, "metric": name, "floor": self.floor(),
@@ -273,6 +283,14 @@ fn measured(runs: Vec<Manifest>, name: &str) -> Vec<Measured> {
         Some(Measured { run, value })
     };
     runs.into_iter().filter_map(of).collect()
+}
+
+/// How many commits lie between those of two runs; nothing where a run is of no commit, or git here does not know them.
+fn commits_between(before: &Manifest, after: &Manifest) -> Option<u64> {
+    let commit = |run: &'_ Manifest| run.version.commit.clone().filter(|_| run.version.dirty == Some(false));
+    let range = format!("{}..{}", commit(before)?, commit(after)?);
+    let count: u64 = git(Path::new("."), &["rev-list", "--count", &range])?.parse().ok()?;
+    count.checked_sub(1)
 }
 
 /// Runs of different programs or parameters are no history.

@@ -63,6 +63,21 @@ impl Trees {
         NAMES.map(|name| self.folder.path().join(name).join(&self.below))
     }
 
+    /// The head's tree.
+    pub(super) fn head(&self) -> PathBuf {
+        self.folder.path().join(NAMES.head)
+    }
+
+    /// Builds what is checked out in the head's tree now.
+    pub(super) fn build_head(&self, build: Option<&str>, interrupt: &Interrupt) -> Result<(), Failure> {
+        let Some(build) = build else { return Ok(()) };
+        let folder = self.folders().head;
+        if !folder.is_dir() {
+            return Err(Failure::new(format_args!("there is no folder {}", self.below.display())));
+        }
+        self.build("head", &folder, build, interrupt)
+    }
+
     fn build(&self, name: &str, folder: &Path, command: &str, interrupt: &Interrupt) -> Result<(), Failure> {
         let words = ["/bin/sh", "-c", command].map(std::ffi::OsString::from).to_vec();
         let directory = Some(folder.to_owned());
@@ -89,7 +104,8 @@ fn commits(revisions: &str) -> Result<Sides<String>, Failure> {
     Ok(Sides { base, head })
 }
 
-fn commit(revision: &str) -> Result<String, Failure> {
+/// The commit of that name.
+pub(super) fn commit(revision: &str) -> Result<String, Failure> {
     git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{revision}^{{commit}}")]).map_err(
         |_| {
             Failure::new(format_args!("git knows no revision {revision}"))
@@ -106,8 +122,13 @@ fn work_tree() -> Result<String, Failure> {
 
 /// The output of git, without the end of the line.
 fn git(words: &[&str]) -> Result<String, Failure> {
+    git_in(Path::new("."), words)
+}
+
+/// The same, where git runs in that folder.
+pub(super) fn git_in(directory: &Path, words: &[&str]) -> Result<String, Failure> {
     let mut command = Command::new("git");
-    command.args(words).stdin(Stdio::null()).stderr(Stdio::piped());
+    command.args(words).current_dir(directory).stdin(Stdio::null()).stderr(Stdio::piped());
     let output = command.output().context("cannot run git")?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
