@@ -17,6 +17,7 @@ use super::columns::{Side, print, table};
 use super::judged::{Judged, is_time, judge};
 use super::list::parameters;
 use super::place::{Place, failure};
+use super::series::Value;
 use super::suite::Suite;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::terminal;
@@ -85,7 +86,9 @@ impl Compare {
             return Err(Failure::new("the runs have no measurement in common")
                 .hint("treering bench show RUN names them"));
         }
-        let explained = pairs.iter().find_map(|pair| pair.explain(&archive).transpose()).transpose()?;
+        let mut largest: Vec<&Pair> = pairs.iter().collect();
+        largest.sort_by(|a, b| b.size().total_cmp(&a.size()));
+        let explained = largest.iter().find_map(|pair| pair.explain(&archive).transpose()).transpose()?;
         let is_free =
             |pair: &Pair| suite.as_ref().is_some_and(|suite| suite.is_competitor(&pair.head.1.program));
         let status = status(pairs.iter().filter(|pair| !is_free(pair)), &limits);
@@ -159,7 +162,13 @@ impl Compare {
         let pair = |(key, base): (&(&str, &BTreeMap<String, String>), &&Summary)| {
             head.get(key).map(|head| ((*base).clone(), (*head).clone()))
         };
-        base.iter().filter_map(pair).collect()
+        let mut pairs: Vec<(Summary, Summary)> = base.iter().filter_map(pair).collect();
+        let values = |run: &Summary| {
+            let value = |(name, value): (&String, &String)| (name.clone(), Value(value.clone()));
+            run.parameters.iter().map(value).collect::<Vec<_>>()
+        };
+        pairs.sort_by_cached_key(|(_, head)| (head.program.clone(), values(head)));
+        pairs
     }
 
     fn text(&self, pairs: &[Pair], explained: Option<&str>) -> String {
@@ -265,6 +274,14 @@ impl Pair {
         let wanted = known.into_iter().chain(others).filter(|name| !exact || *name == metric::INSTRUCTIONS);
         let judged = wanted.filter_map(|name| Some((name.to_owned(), judge(name, base, head, floor)?)));
         self.judged = judged.collect();
+    }
+
+    /// The certain change of what was counted, or else of time, without its sign.
+    fn size(&self) -> f64 {
+        let of = |wanted: &str| self.judged.iter().find(|(name, _)| name == wanted).map(|(_, judged)| judged);
+        let judged = of(metric::INSTRUCTIONS).or_else(|| of(metric::CPU));
+        let certain = judged.filter(|judged| matches!(judged.outcome, Certain::More | Certain::Less));
+        certain.and_then(|judged| judged.change).map_or(0.0, f64::abs)
     }
 
     /// The text of `treering diff` for the profiles of both, if they differ in what was counted.

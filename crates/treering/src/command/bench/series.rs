@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use treering_archive::{Archive, Manifest, Summary};
+use treering_archive::{Archive, Manifest, Moment, Summary};
 
 use super::place::failure;
 use crate::failure::Failure;
@@ -39,7 +39,7 @@ impl Chosen {
         &self.x
     }
 
-    /// The series, the one with the earliest run first unless the user ordered them.
+    /// The series, the one with the earliest commit or run first unless the user ordered them.
     pub fn series(&self, archive: &mut Archive) -> Result<Vec<Series>, Failure> {
         let (by, order) = match self.by.as_deref().map(|by| by.split_once('=').unwrap_or((by, ""))) {
             None => ("", Vec::new()),
@@ -75,15 +75,14 @@ impl Chosen {
         if let Some(missing) = order.iter().find(|name| !found.contains_key(**name)) {
             return Err(Failure::new(format_args!("no run with {by} {missing} is kept")));
         }
-        let first = |runs: &BTreeMap<Value, Summary>| runs.values().map(|run| run.started).min();
-        let mut sorted: Vec<(String, BTreeMap<Value, Summary>)> = found.into_iter().collect();
-        sorted.sort_by_key(|(name, runs)| (order.iter().position(|of| of == name), first(runs)));
         let read = |(name, runs): (String, BTreeMap<Value, Summary>)| {
             let read =
                 |(Value(x), run): (Value, Summary)| Ok((x, archive.read(&run.run).map_err(failure)?, run));
             Ok(Series { name, runs: runs.into_iter().map(read).collect::<Result<_, Failure>>()? })
         };
-        sorted.into_iter().map(read).collect()
+        let mut series = found.into_iter().map(read).collect::<Result<Vec<Series>, Failure>>()?;
+        series.sort_by_key(|of| (order.iter().position(|name| *name == of.name), of.age(by)));
+        Ok(series)
     }
 
     fn only(&self) -> Result<Vec<(&str, &str)>, Failure> {
@@ -124,6 +123,16 @@ impl Chosen {
     }
 }
 
+impl Series {
+    /// When its version was committed, if it is one; and when it was first measured, which is chance for versions that were
+    /// measured in turns.
+    fn age(&self, by: &str) -> (Option<Moment>, Option<Moment>) {
+        let manifests = || self.runs.iter().map(|(_, manifest, _)| manifest);
+        let committed = manifests().filter_map(|run| run.version.committed).min();
+        (committed.filter(|_| by == "version"), manifests().map(|run| run.started).min())
+    }
+}
+
 fn series_name(run: &Summary, by: &str) -> Option<String> {
     match by {
         "" => Some(String::new()),
@@ -135,7 +144,7 @@ fn series_name(run: &Summary, by: &str) -> Option<String> {
 
 /// A value of a parameter: numbers stand in their order, before all words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Value(String);
+pub struct Value(pub String);
 
 impl Ord for Value {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
