@@ -1,4 +1,11 @@
-//! Changes of real programs, each of which makes one call or function more expensive.
+//! Changes of real programs, each of which makes one call or function more or less expensive.
+//!
+//! Some are written by hand, as a text and what takes its place. Most were drawn at random from all places of the
+//! functions that run, and kept where the program wrote the same and its instructions changed by 0.02 % or more: see
+//! [`Change`].
+
+mod drawn;
+mod symbols;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,37 +15,83 @@ use serde_json::Value;
 use super::Place;
 use crate::measure::succeed;
 use crate::table::Table;
+use drawn::Drawn;
 
 /// A program whose sources are changed.
 struct Program {
     /// The folder of its sources, in the one that is given.
     name: &'static str,
     seeds: &'static str,
+    /// Changes that were drawn.
+    drawn: &'static str,
     /// The input that it runs, and the file that holds it.
     input: (&'static str, &'static str),
     arguments: &'static [&'static str],
     /// Source files that are not compiled.
     left_out: &'static [&'static str],
+    defines: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 2] = [
+const PROGRAMS: [Program; 4] = [
     Program {
         name: "lua",
         seeds: include_str!("../../seeds/lua.txt"),
+        drawn: include_str!("../../seeds/lua-drawn.txt"),
         input: ("records.lua", include_str!("../../seeds/records.lua")),
         arguments: &["records.lua"],
         left_out: &["luac.c", "onelua.c", "ltests.c"],
+        // Lua's own seed is made of addresses, which any change moves, and changes all hashes.
+        defines: &["-DLUA_USE_POSIX", "-Dluai_makeseed(...)=24301"],
+    },
+    Program {
+        name: "zlib",
+        seeds: "",
+        drawn: include_str!("../../seeds/zlib-drawn.txt"),
+        input: ("pages.c", include_str!("../../seeds/pages.c")),
+        arguments: &[],
+        left_out: &["gzlib.c", "gzread.c", "gzwrite.c", "gzclose.c"],
+        defines: &["-DHAVE_UNISTD_H"],
+    },
+    Program {
+        name: "expat",
+        seeds: "",
+        drawn: include_str!("../../seeds/expat-drawn.txt"),
+        input: ("feed.c", include_str!("../../seeds/feed.c")),
+        arguments: &[],
+        left_out: &["xmltok_impl.c", "xmltok_ns.c"],
+        defines: &[
+            "-DXML_GE=1",
+            "-DXML_DTD",
+            "-DXML_NS",
+            "-DXML_CONTEXT_BYTES=1024",
+            "-DXML_POOR_ENTROPY",
+            "-DHAVE_MEMMOVE",
+        ],
     },
     Program {
         name: "sqlite",
         seeds: include_str!("../../seeds/sqlite.txt"),
+        drawn: "",
         input: ("orders.c", include_str!("../../seeds/orders.c")),
         arguments: &[],
         left_out: &["shell.c"],
+        defines: &["-DSQLITE_THREADSAFE=0"],
     },
 ];
 
-/// A change.
+/// A change of a source file.
+trait Change {
+    /// What it does, in a few words.
+    fn title(&self) -> String;
+    /// The file.
+    fn file(&self) -> &str;
+    /// The changed text; nothing if the text is not that of the version that the change is for.
+    fn apply(&self, text: &str) -> Option<String>;
+    /// The functions one of which is the cause. `before`, `after`: the object files.
+    fn causes(&self, before: &Path, after: &Path) -> Result<Vec<String>, String>;
+}
+
+/// A change that was written by hand.
 #[derive(Debug, PartialEq, Eq)]
 struct Seed<'a> {
     title: &'a str,
@@ -64,6 +117,24 @@ impl<'a> Seed<'a> {
     }
 }
 
+impl Change for Seed<'_> {
+    fn title(&self) -> String {
+        self.title.to_owned()
+    }
+
+    fn file(&self) -> &str {
+        self.file
+    }
+
+    fn apply(&self, text: &str) -> Option<String> {
+        text.contains(self.old).then(|| text.replacen(self.old, self.new, 1))
+    }
+
+    fn causes(&self, _: &Path, _: &Path) -> Result<Vec<String>, String> {
+        Ok(self.causes.iter().map(|&name| name.to_owned()).collect())
+    }
+}
+
 /// Compares each program with itself with each change.
 pub(super) fn measure(place: &Place, sources: &Path) -> Result<Table, String> {
     let mut table = Table::new(
@@ -78,19 +149,22 @@ pub(super) fn measure(place: &Place, sources: &Path) -> Result<Table, String> {
             continue;
         }
         let base = program.build(place, &folder, None)?;
-        for seed in Seed::all(program.seeds) {
-            let head = program.build(place, &folder, Some(&seed))?;
+        let by_hand = Seed::all(program.seeds).into_iter().map(|seed| Box::new(seed) as Box<dyn Change>);
+        let drawn = Drawn::all(program.drawn).into_iter().map(|drawn| Box::new(drawn) as Box<dyn Change>);
+        for change in by_hand.chain(drawn) {
+            let head = program.build(place, &folder, Some(&*change))?;
             let document = program.compare(place, &base, &head)?;
-            let found = Found::of(&document, &seed);
+            let causes = program.causes(place, &*change)?;
+            let found = Found::of(&document, &causes);
             all += 1;
             right += u32::from(found.is_right);
             in_rows += u32::from(found.is_in_rows);
             let sign = |is: bool| if is { "yes" } else { "no" }.to_owned();
-            let change = document["exact"]["change"].as_f64().unwrap_or(f64::NAN) * 100.0;
+            let part = document["exact"]["change"].as_f64().unwrap_or(f64::NAN) * 100.0;
             table.row(vec![
                 program.name.to_owned(),
-                seed.title.to_owned(),
-                format!("{change:+.3} %"),
+                change.title(),
+                format!("{part:+.3} %"),
                 found.named,
                 sign(found.is_right),
                 sign(found.is_in_rows),
@@ -109,12 +183,12 @@ struct Found {
 }
 
 impl Found {
-    fn of(document: &Value, seed: &Seed) -> Self {
+    fn of(document: &Value, causes: &[String]) -> Self {
         let difference = &document["exact"]["difference"];
         let cause = &difference["verdict"]["cause"];
         let name = |value: &Value| value.as_str().unwrap_or("").to_owned();
         let (caller, function) = (name(&cause["caller"]), name(&cause["function"]));
-        let is_cause = |name: &str| seed.causes.contains(&name.split(['.', '@']).next().unwrap_or(name));
+        let is_cause = |name: &str| causes.iter().any(|cause| cause == symbols::plain(name));
         let rows = difference["functions"].as_array().into_iter().flatten().take(3);
         Self {
             is_right: is_cause(&function) || (!caller.is_empty() && is_cause(&caller)),
@@ -126,18 +200,18 @@ impl Found {
 
 impl Program {
     /// Compiles the sources, and with a change the changed one, into a folder of its own; returns the program.
-    fn build(&self, place: &Place, sources: &Path, seed: Option<&Seed>) -> Result<PathBuf, String> {
-        let base = place.folder.join(self.name).join("base");
-        let folder = if seed.is_some() { place.folder.join(self.name).join("head") } else { base.clone() };
+    fn build(&self, place: &Place, sources: &Path, change: Option<&dyn Change>) -> Result<PathBuf, String> {
+        let base = self.folder(place, "base");
+        let folder = if change.is_some() { self.folder(place, "head") } else { base.clone() };
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         std::fs::write(place.folder.join(self.input.0), self.input.1).map_err(|error| error.to_string())?;
         let mut objects = Vec::new();
         for file in self.files(sources)? {
             let object = base.join(file.file_stem().unwrap_or_default()).with_extension("o");
-            objects.push(match seed {
-                None => compile(&file, sources, object)?,
-                Some(seed) if file.ends_with(seed.file) => {
-                    compile(&changed(&file, seed, &folder)?, sources, folder.join("changed.o"))?
+            objects.push(match change {
+                None => self.compile(&file, sources, object)?,
+                Some(change) if file.ends_with(change.file()) => {
+                    self.compile(&changed(&file, change, &folder)?, sources, folder.join("changed.o"))?
                 }
                 Some(_) => object,
             });
@@ -145,6 +219,24 @@ impl Program {
         let program = folder.join("program");
         succeed(Command::new("cc").arg("-o").arg(&program).args(objects).args(["-lm", "-ldl"]))?;
         Ok(program)
+    }
+
+    fn folder(&self, place: &Place, name: &str) -> PathBuf {
+        place.folder.join(self.name).join(name)
+    }
+
+    /// The causes of the change that was built last.
+    fn causes(&self, place: &Place, change: &dyn Change) -> Result<Vec<String>, String> {
+        let before = self.folder(place, "base").join(change.file()).with_extension("o");
+        change.causes(&before, &self.folder(place, "head").join("changed.o"))
+    }
+
+    /// Compiles a file; returns the object.
+    fn compile(&self, file: &Path, sources: &Path, object: PathBuf) -> Result<PathBuf, String> {
+        let mut command = Command::new("cc");
+        command.args(["-O2", "-g", "-w"]).args(self.defines).arg("-I").arg(sources);
+        succeed(command.arg("-c").arg(file).arg("-o").arg(&object))?;
+        Ok(object)
     }
 
     fn files(&self, sources: &Path) -> Result<Vec<PathBuf>, String> {
@@ -170,29 +262,22 @@ impl Program {
     }
 }
 
-/// Compiles a file; returns the object.
-fn compile(file: &Path, sources: &Path, object: PathBuf) -> Result<PathBuf, String> {
-    let mut command = Command::new("cc");
-    command.args(["-O2", "-g", "-w", "-DSQLITE_THREADSAFE=0", "-DLUA_USE_POSIX"]);
-    // Lua's own is made of addresses, which any change moves, and changes all hashes.
-    command.arg("-Dluai_makeseed()=24301").arg("-I").arg(sources);
-    succeed(command.arg("-c").arg(file).arg("-o").arg(&object))?;
-    Ok(object)
-}
-
 /// The file that a C program of ours has as its input.
 fn workspace_input(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(name)
 }
 
 /// Writes the changed file, and returns where.
-fn changed(file: &Path, seed: &Seed, folder: &Path) -> Result<PathBuf, String> {
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    if !text.contains(seed.old) {
-        return Err(format!("{} has no text for {:?}", file.display(), seed.title));
-    }
-    let path = folder.join(seed.file);
-    std::fs::write(&path, text.replacen(seed.old, seed.new, 1)).map_err(|error| error.to_string())?;
+fn changed(file: &Path, change: &dyn Change, folder: &Path) -> Result<PathBuf, String> {
+    // Some sources are not UTF-8.
+    let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let text: String = bytes.into_iter().map(char::from).collect();
+    let new = change
+        .apply(&text)
+        .ok_or_else(|| format!("{} is of another version: no {:?}", file.display(), change.title()))?;
+    let path = folder.join(change.file());
+    let bytes: Vec<u8> = new.chars().map(|letter| letter as u8).collect();
+    std::fs::write(&path, bytes).map_err(|error| error.to_string())?;
     Ok(path)
 }
 
@@ -208,6 +293,8 @@ mod tests {
             for seed in seeds {
                 assert!(seed.old != seed.new && !seed.causes.is_empty(), "{}", seed.title);
             }
+            let lines = program.drawn.lines().filter(|line| !line.starts_with('#')).count();
+            assert_eq!(Drawn::all(program.drawn).len(), lines, "{}", program.name);
         }
     }
 
@@ -221,7 +308,8 @@ mod tests {
         let document = serde_json::json!({"exact": {"difference": {
             "verdict": {"cause": {"caller": "f.part.0", "function": "h"}},
             "functions": [{"function": "h"}, {"function": "k"}]}}});
-        let found = Found::of(&document, &seeds[0]);
+        let causes = ["f".to_owned(), "g".to_owned()];
+        let found = Found::of(&document, &causes);
         assert_eq!((found.named.as_str(), found.is_right, found.is_in_rows), ("f.part.0 → h", true, false));
     }
 }
