@@ -55,11 +55,17 @@ pub fn wilson(share: f64, samples: f64) -> Option<Interval> {
 /// The 95 % interval of the mean of shares measured in independent runs, by Student's t
 /// distribution; nothing for fewer than two.
 pub fn student(shares: &[f64]) -> Option<Interval> {
-    let sd = standard_deviation(shares)?;
-    let runs = shares.len();
-    let half = t_975(runs - 1) * sd / (runs as f64).sqrt();
+    let half = mean_margin(shares)?;
     let mean = mean(shares);
     Some(Interval { low: (mean - half).clamp(0.0, 1.0), high: (mean + half).clamp(0.0, 1.0) })
+}
+
+/// How far the mean of a quantity may be from that of independent measurements, with 95 % confidence, by Student's t
+/// distribution; nothing for fewer than two.
+pub fn mean_margin(measurements: &[f64]) -> Option<f64> {
+    let deviation = standard_deviation(measurements)?;
+    let count = measurements.len();
+    Some(t_975(count - 1) * deviation / (count as f64).sqrt())
 }
 
 pub(crate) fn mean(values: &[f64]) -> f64 {
@@ -107,6 +113,14 @@ mod tests {
 
     fn close(found: f64, expected: f64, within: f64) {
         assert!((found - expected).abs() <= within, "{found} is not within {within} of {expected}");
+    }
+
+    /// The margin is scipy's `t.interval(0.95, 4, scale=sem)`.
+    #[test]
+    fn the_margin_of_a_mean_is_that_of_another_implementation() {
+        let margin = mean_margin(&[10.1, 10.4, 9.8, 10.0, 10.7]).expect("five measurements");
+        close(margin, 0.438_989, 1e-3);
+        assert_eq!(mean_margin(&[10.0]), None);
     }
 
     #[test]
