@@ -92,6 +92,23 @@ impl Event {
         Ok(event)
     }
 
+    /// Whether it counts nanoseconds.
+    pub fn is_time(&self) -> bool {
+        self.nature() == Nature::Clock
+    }
+
+    /// Whether it never occurs in user mode, so that the kernel counts 0 of it there.
+    ///
+    /// The kernel takes the place of a switch or a migration to be the scheduler's own (`perf_sw_event_sched`).
+    pub(crate) fn occurs_in_kernel_only(&self) -> bool {
+        let scheduler = [
+            abi::PERF_COUNT_SW_CONTEXT_SWITCHES,
+            abi::PERF_COUNT_SW_CPU_MIGRATIONS,
+            abi::PERF_COUNT_SW_CGROUP_SWITCHES,
+        ];
+        self.kind == abi::PERF_TYPE_SOFTWARE && scheduler.map(u64::from).contains(&self.config)
+    }
+
     /// The nature of its counts.
     pub(crate) fn nature(&self) -> Nature {
         let clocks = [abi::PERF_COUNT_SW_CPU_CLOCK, abi::PERF_COUNT_SW_TASK_CLOCK].map(u64::from);

@@ -52,10 +52,21 @@ pub(crate) struct Event(OwnedFd);
 impl Event {
     /// Opens an event on one thread, 0 for this one, and one processor (`perf_event_open(2)`).
     pub(crate) fn open(attribute: &mut abi::perf_event_attr, tid: u32, cpu: u32) -> io::Result<Self> {
+        Self::open_in_group(attribute, tid, cpu, None)
+    }
+
+    /// Opens an event that counts whenever the leader of its group does.
+    pub(crate) fn open_in_group(
+        attribute: &mut abi::perf_event_attr,
+        tid: u32,
+        cpu: u32,
+        leader: Option<&Self>,
+    ) -> io::Result<Self> {
         attribute.size = size_of::<abi::perf_event_attr>() as u32;
+        let leader = leader.map_or(-1, Self::raw);
         // SAFETY: `attribute` is a valid structure of the size it states.
         let fd = unsafe {
-            perf_event_open(attribute, tid as pid_t, cpu as c_int, -1, abi::PERF_FLAG_FD_CLOEXEC.into())
+            perf_event_open(attribute, tid as pid_t, cpu as c_int, leader, abi::PERF_FLAG_FD_CLOEXEC.into())
         };
         // SAFETY: a descriptor that is not negative is new and ours.
         check(fd).map(|fd| Self(unsafe { OwnedFd::from_raw_fd(fd) }))
@@ -96,6 +107,20 @@ impl Event {
         check(read as c_int).map(|_| Reading { count: words[0], running_ns: words[1] })
     }
 
+    /// The count of an event that tells both of its times, and of the events that were inherited from it.
+    ///
+    /// A group that found no room on the processor when it was opened reads as an end of file.
+    pub(crate) fn read_counter(&self) -> io::Result<CounterReading> {
+        let mut words = [0_u64; 3];
+        // SAFETY: the descriptor is open, and the buffer has the length that is given.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+        check(read as c_int).map(|_| CounterReading {
+            count: words[0],
+            enabled_ns: words[1],
+            running_ns: words[2],
+        })
+    }
+
     /// Starts counting, in inherited events too.
     pub(crate) fn enable(&self) -> io::Result<()> {
         // SAFETY: the descriptor is open.
@@ -119,6 +144,19 @@ impl Event {
 pub(crate) struct Reading {
     pub(crate) count: u64,
     pub(crate) running_ns: u64,
+}
+
+/// The count of an event, for how long it should have counted, and for how long it did.
+///
+/// The two times differ if the processor has fewer counters than there are events, so that they take turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CounterReading {
+    /// The count.
+    pub count: u64,
+    /// The time in which it should have counted, summed up over threads.
+    pub enabled_ns: u64,
+    /// The part of that in which it did.
+    pub running_ns: u64,
 }
 
 /// The ring buffer of an event, mapped into memory.
@@ -222,6 +260,42 @@ pub(crate) struct Ended {
     pub(crate) status: i32,
     /// Processor time of the process and the children that it waited for.
     pub(crate) cpu: Duration,
+    /// All that `wait4(2)` tells.
+    pub(crate) usage: Usage,
+}
+
+/// The use of resources by a process and the children that it waited for (`getrusage(2)`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Time in its own code.
+    pub user: Duration,
+    /// Time in the kernel for it.
+    pub system: Duration,
+    /// The most memory that one of these processes had at once.
+    pub peak_bytes: u64,
+    /// Page faults that needed no input.
+    pub minor_faults: u64,
+    /// Page faults that waited for input.
+    pub major_faults: u64,
+    /// Switches away because it waited.
+    pub voluntary_switches: u64,
+    /// Switches away because something else was to run.
+    pub involuntary_switches: u64,
+}
+
+impl Usage {
+    fn of(usage: &libc::rusage) -> Self {
+        let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+        Self {
+            user: time(usage.ru_utime),
+            system: time(usage.ru_stime),
+            peak_bytes: usage.ru_maxrss as u64 * 1024,
+            minor_faults: usage.ru_minflt as u64,
+            major_faults: usage.ru_majflt as u64,
+            voluntary_switches: usage.ru_nvcsw as u64,
+            involuntary_switches: usage.ru_nivcsw as u64,
+        }
+    }
 }
 
 impl Child {
@@ -281,8 +355,8 @@ impl Child {
                 Ok(_) => break,
             }
         }
-        let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
-        Ok(Ended { status, cpu: time(usage.ru_utime) + time(usage.ru_stime) })
+        let usage = Usage::of(&usage);
+        Ok(Ended { status, cpu: usage.user + usage.system, usage })
     }
 }
 
