@@ -28,6 +28,7 @@ pub struct Arguments {
 pub enum Command {
     Record(command::record::Record),
     Count(command::count::Count),
+    Stat(command::stat::Stat),
     Gprof(command::gprof::Gprof),
     Octave(command::octave::Octave),
     Prolog(command::prolog::Prolog),

@@ -17,6 +17,7 @@ pub mod octave;
 pub mod prolog;
 pub mod record;
 pub mod report;
+pub mod stat;
 pub mod view;
 pub mod watch;
 
@@ -35,6 +36,7 @@ pub fn run(command: Command) -> Outcome {
         Command::Diff(diff) => diff.run(),
         Command::Compare(compare) => compare.run(),
         Command::Bench(bench) => bench.run(),
+        Command::Stat(stat) => stat.run(),
         Command::View(view) => view.run(),
         Command::Watch(watch) => watch.run(),
         Command::Export(export) => export.run(),

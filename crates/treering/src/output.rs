@@ -198,6 +198,11 @@ pub fn check_page_target(output: &Path, inputs: &[&Path], force: bool) -> Result
     check(output, inputs, "page", treering_viewer::is_page, force)
 }
 
+/// The same for counts of events that are to be written.
+pub fn check_stat_target(output: &Path, force: bool) -> Result<(), Failure> {
+    check(output, &[], "file of counts", treering_stat::is_stat, force)
+}
+
 /// Removes a file that is no profile if `force` is given: libraries that write profiles themselves replace only their own.
 pub fn make_way(output: &Path, force: bool) -> Result<(), Failure> {
     let is_foreign = || output.is_file() && !starts_as(output, |start| is_ours(start, Format::Trg));

@@ -69,6 +69,7 @@ mod secure;
 mod session;
 mod short_lives;
 mod stacks;
+mod stat;
 mod streams;
 mod stripped;
 mod temporary;

@@ -1,0 +1,81 @@
+//! JSON for programs. The keys are described in `docs/stat.md`.
+
+use serde_json::{Value, json};
+use treering_measure::Summary;
+
+use crate::row::{Row, State};
+use crate::run::{Stat, Unit};
+
+/// All runs, as one document.
+pub fn json(stat: &Stat) -> Value {
+    let over = |quantity: &dyn Fn(&crate::Run) -> Option<f64>| {
+        stat.over_runs(quantity).map(|(summary, margin)| summary_json(&summary, margin))
+    };
+    let mut document = json!({
+        "view": "stat",
+        "command": stat.command,
+        "pid": stat.pid,
+        "runs": stat.runs.len(),
+        "ends": stat.runs.iter().map(|run| run.end.clone()).collect::<Vec<_>>(),
+        "elapsed_ns": over(&|run| Some(run.elapsed_ns)),
+        "user_ns": over(&|run| run.resources.map(|of| of.user_ns)),
+        "system_ns": over(&|run| run.resources.map(|of| of.system_ns)),
+        "peak_bytes": over(&|run| run.resources.map(|of| of.peak_bytes)),
+        "events": stat.rows().iter().map(event_json).collect::<Vec<_>>(),
+        "notes": stat.notes,
+    });
+    if stat.command.is_empty() {
+        document["command"] = Value::Null;
+    }
+    document
+}
+
+/// One interval, which is the only run of `stat`.
+pub fn interval_json(stat: &Stat, from_ns: f64, until_ns: f64) -> Value {
+    json!({
+        "view": "stat interval",
+        "from_ns": whole(from_ns),
+        "until_ns": whole(until_ns),
+        "events": stat.rows().iter().map(event_json).collect::<Vec<_>>(),
+    })
+}
+
+fn event_json(row: &Row) -> Value {
+    let unit = match row.unit {
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Count => "count",
+    };
+    let rate = row.rate.as_ref().map(|rate| json!({"value": rate.value, "unit": rate.unit}));
+    match &row.state {
+        State::Absent(absence) => json!({
+            "event": row.name, "unit": unit, "state": absence.as_str(), "source": null,
+            "value": null, "running": null, "rate": null, "samples": [],
+        }),
+        State::Counted { summary, margin, values, running, source } => json!({
+            "event": row.name,
+            "unit": unit,
+            "state": "counted",
+            "source": source.as_str(),
+            "value": summary_json(summary, *margin),
+            "running": running,
+            "rate": rate,
+            "samples": values.iter().map(|&value| whole(value)).collect::<Vec<_>>(),
+        }),
+    }
+}
+
+fn summary_json(summary: &Summary, margin: Option<f64>) -> Value {
+    json!({
+        "mean": summary.mean,
+        "low": margin.map(|margin| summary.mean - margin),
+        "high": margin.map(|margin| summary.mean + margin),
+        "deviation": summary.deviation,
+        "median": summary.median,
+        "least": summary.least,
+        "greatest": summary.greatest,
+    })
+}
+
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}

@@ -1,0 +1,49 @@
+//! Counts of events in one or several runs of a program, as a table, as CSV and as JSON.
+//!
+//! A [`Stat`] holds what was counted in each run. Its [`rows`](Stat::rows) have the mean of the runs, how far that may be
+//! from the truth, and the rate that tells more than the number: a part of all branches, or a count for a second of
+//! processor time. An event that was not counted has no number, and never 0.
+//!
+//! It counts nothing, reads no files and prints nothing.
+//!
+//! ```
+//! use treering_stat::{Count, Event, Run, Source, Stat, Unit};
+//!
+//! let event = |name: &str, unit| Event { name: name.to_owned(), unit };
+//! let count = |value| Count::Counted { value, running: 1.0, source: Source::Kernel };
+//! let stat = Stat {
+//!     title: "./solve".to_owned(),
+//!     events: vec![event("task-clock", Unit::Nanoseconds), event("page-faults", Unit::Count)],
+//!     runs: vec![Run { counts: vec![count(2e9), count(500.0)], elapsed_ns: 1e9, ..Run::default() }],
+//!     ..Stat::default()
+//! };
+//! let rows = stat.rows();
+//! assert_eq!(rows[0].rate.as_ref().unwrap().to_string(), "2.00 processors");
+//! assert_eq!(rows[1].rate.as_ref().unwrap().to_string(), "250 /s");
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
+mod csv;
+mod json;
+mod rate;
+mod row;
+mod run;
+mod text;
+
+pub use csv::{csv, csv_heading, csv_interval};
+pub use json::{interval_json, json};
+pub use rate::Rate;
+pub use row::{Row, State};
+pub use run::{Absence, Count, Event, Resources, Run, Source, Stat, Unit};
+pub use text::{interval_heading, interval_text, text};
+
+/// Whether a file that begins like this was written from a [`Stat`].
+pub fn is_stat(start: &[u8]) -> bool {
+    let start = String::from_utf8_lossy(start);
+    let is_json = || start.starts_with('{') && start.contains("\"view\"") && start.contains("\"stat");
+    start.starts_with(text::HEAD)
+        || start.starts_with(&csv_heading(true))
+        || start.starts_with(&csv_heading(false))
+        || is_json()
+}

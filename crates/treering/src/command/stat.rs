@@ -1,0 +1,162 @@
+//! `treering stat`: counts events in a program, and says how sure the numbers are.
+
+mod counted;
+mod events;
+mod sink;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use treering_perf::{CountOptions, CountedRun, EventCounts, Finish, Target, count_events};
+
+use crate::arguments::seconds;
+use crate::ending::ended_by;
+use crate::failure::{Failure, Outcome};
+use crate::hint::against_no_recording;
+use crate::output::check_stat_target;
+
+use counted::{Given, Intervals, Whole};
+use events::Events;
+use sink::{Form, Sink};
+
+/// Count events: processor time, switches, page faults, and the processor's own counters
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  treering stat -- ./solve input.txt          time, switches, faults, cycles, instructions
+  treering stat -r 10 -- ./solve              the mean of ten runs, and how far it may be off
+  treering stat -e cycles,instructions:u,sched:sched_switch -- ./solve
+  treering stat -I 100 -p 4711                a running process, ten times a second
+  treering stat --json -o stat.json -- ./solve")]
+pub struct Stat {
+    /// The events, by perf's names (cycles, page-faults, sched:sched_switch, r01c4 ...), as a list or by several -e;
+    /// those in braces are counted at the same times: '{cycles,instructions}'
+    #[arg(short, long, value_name = "EVENTS")]
+    event: Vec<String>,
+
+    /// Run the program N times, and tell the mean with its 95 % confidence interval
+    #[arg(short, long = "repeat", value_name = "N", default_value_t = 1, conflicts_with = "pid",
+          value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repeat: u32,
+
+    /// Print what was counted every MS milliseconds too
+    #[arg(short = 'I', long, value_name = "MS", conflicts_with = "repeat",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    interval: Option<u64>,
+
+    /// Count in a running process, in its threads and in what these make from now on, until it ends or Ctrl-C
+    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
+    pid: Option<u32>,
+
+    /// Stop counting in the running process after this many seconds
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds, requires = "pid")]
+    duration: Option<Duration>,
+
+    /// Print CSV
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+
+    /// Write to FILE, `-` for standard output, instead of standard error
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Replace FILE even if it is nothing that this command wrote
+    #[arg(long, requires = "output")]
+    force: bool,
+
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, required_unless_present = "pid", value_name = "PROGRAM ARGS")]
+    command: Vec<OsString>,
+}
+
+impl Stat {
+    /// Counts, prints, and passes on the program's exit status.
+    pub fn run(self) -> Outcome {
+        let events = Events::parse(&self.event)?;
+        if let Some(output) = &self.output {
+            check_stat_target(output, self.force)?;
+        }
+        let form = if self.json {
+            Form::Json
+        } else if self.csv {
+            Form::Csv
+        } else {
+            Form::Text
+        };
+        let mut sink = Sink::open(self.output.clone(), form, self.interval.is_some())?;
+        let options = CountOptions {
+            target: match self.pid {
+                Some(pid) => Target::Attach(pid),
+                None => Target::Launch(self.command.clone()),
+            },
+            groups: events.groups.clone(),
+            interval: self.interval.map(Duration::from_millis),
+            duration: self.duration,
+        };
+        let mut whole = Whole::new(self.given(&events));
+        let finish = loop {
+            let run = self.count_once(&options, &events, &mut sink)?;
+            let is_last = run.interrupted || whole.len() + 1 == self.repeat as usize;
+            let finish = whole.add(run);
+            if is_last || was_interrupted(&finish) {
+                break finish;
+            }
+        };
+        let status = exit_status(&finish);
+        let written = sink.write_whole(&whole.finish(self.repeat));
+        // The program's own status tells more than that its counts could not be written.
+        written.map_err(|failure| failure.status(if status == 0 { 1 } else { status }))?;
+        Ok(ExitCode::from(status))
+    }
+
+    fn given<'a>(&self, events: &'a Events) -> Given<'a> {
+        let command = self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        Given { events, command, pid: self.pid }
+    }
+
+    fn count_once(
+        &self,
+        options: &CountOptions,
+        events: &Events,
+        sink: &mut Sink,
+    ) -> Result<CountedRun, Failure> {
+        let mut intervals = Intervals::new(self.given(events));
+        let mut failed = None;
+        let mut observe = |counts: &EventCounts| {
+            let (stat, from, until) = intervals.next(counts);
+            failed = failed.take().or_else(|| sink.write_interval(&stat, from, until).err());
+        };
+        let run = count_events(options, &mut observe).map_err(|error| {
+            let failure = Failure::new(&error).status(error.exit_status());
+            against_no_recording(&error).into_iter().fold(failure, Failure::hint)
+        })?;
+        if options.interval.is_some() {
+            observe(&run.counts);
+        }
+        match failed {
+            Some(failure) => Err(failure),
+            None => Ok(run),
+        }
+    }
+}
+
+/// Whether a run ended by the user's wish, so that no other follows.
+fn was_interrupted(finish: &Finish) -> bool {
+    const INTERRUPTS: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL, libc::SIGHUP, libc::SIGQUIT];
+    matches!(finish, Finish::Killed(signal) if INTERRUPTS.contains(signal))
+}
+
+/// The exit status that a shell would give. By a signal that has ended the program this process ends as well.
+fn exit_status(finish: &Finish) -> u8 {
+    match finish {
+        Finish::Exited(status) => *status as u8,
+        Finish::Killed(signal) => ended_by(*signal),
+        Finish::Running(_) | Finish::Detached => 0,
+    }
+}

@@ -1,0 +1,247 @@
+//! What was counted, as it is told.
+
+use std::time::Duration;
+
+use treering_perf::{Absence, CountedRun, CounterReading, EventCount, EventCounts, Finish, Usage};
+use treering_stat::{Absence as Reason, Count, Resources, Run, Source, Stat};
+
+use super::events::Events;
+use crate::ending::signal_name;
+
+/// What the user has given.
+#[derive(Clone, Debug)]
+pub(super) struct Given<'a> {
+    pub(super) events: &'a Events,
+    pub(super) command: Vec<String>,
+    pub(super) pid: Option<u32>,
+}
+
+impl Given<'_> {
+    /// A description without runs.
+    fn stat(&self) -> Stat {
+        Stat {
+            title: self.pid.map_or_else(|| self.command.join(" "), |pid| format!("process {pid}")),
+            command: self.command.clone(),
+            pid: self.pid,
+            events: self.events.named.clone(),
+            ..Stat::default()
+        }
+    }
+}
+
+/// All runs.
+pub(super) struct Whole<'a> {
+    given: Given<'a>,
+    stat: Stat,
+    late_threads: usize,
+}
+
+impl<'a> Whole<'a> {
+    pub(super) fn new(given: Given<'a>) -> Self {
+        let stat = given.stat();
+        Self { given, stat, late_threads: 0 }
+    }
+
+    /// How many runs there are.
+    pub(super) fn len(&self) -> usize {
+        self.stat.runs.len()
+    }
+
+    /// Adds a run; returns how it ended.
+    pub(super) fn add(&mut self, run: CountedRun) -> Finish {
+        let mut counts = told(&run.counts);
+        if let Some(usage) = &run.usage {
+            fill_in(&mut counts, &self.given.events.named, usage);
+        }
+        let resources = run.usage.map(|usage| Resources {
+            user_ns: nanoseconds(usage.user),
+            system_ns: nanoseconds(usage.system),
+            peak_bytes: usage.peak_bytes as f64,
+        });
+        self.late_threads += run.late_threads;
+        let end = match run.finish {
+            Finish::Exited(status) => Some(format!("exit {status}")),
+            Finish::Killed(signal) => Some(signal_name(signal)),
+            Finish::Running(_) | Finish::Detached => None,
+        };
+        self.stat.runs.push(Run { counts, elapsed_ns: nanoseconds(run.counts.elapsed), resources, end });
+        run.finish
+    }
+
+    /// The runs with notes on what is not as it seems.
+    pub(super) fn finish(mut self, wanted: u32) -> Stat {
+        let mut notes = Vec::new();
+        let ends = self.stat.runs.iter().enumerate();
+        for (at, end) in ends.filter_map(|(at, run)| Some((at, run.end.as_ref()?))) {
+            if end != "exit 0" {
+                let run = if wanted > 1 {
+                    format!("run {} of the program", at + 1)
+                } else {
+                    "the program".to_owned()
+                };
+                notes.push(format!("{run} ended with {end}"));
+            }
+        }
+        if self.len() < wanted as usize {
+            notes.push(format!("interrupted in run {} of {wanted}", self.len()));
+        }
+        if self.late_threads > 0 {
+            notes.push(format!(
+                "{} threads began while counters were attached to the others: those that an uncounted thread made \
+                 are not counted",
+                self.late_threads
+            ));
+        }
+        notes.extend(self.notes_on_absent());
+        self.stat.notes = notes;
+        self.stat
+    }
+
+    /// Why events have no numbers, or only some of them.
+    fn notes_on_absent(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let counts = || self.stat.runs.iter().flat_map(|run| &run.counts);
+        let has = |reason: Reason| counts().any(|count| *count == Count::Absent(reason));
+        let has_source = |wanted: Source| {
+            counts().any(|count| matches!(count, Count::Counted { source, .. } if *source == wanted))
+        };
+        if has(Reason::NotPermitted) || has_source(Source::Wait) || has_source(Source::KernelInUserMode) {
+            notes.push(denial());
+        }
+        if has_source(Source::Wait) {
+            notes.push(
+                "what wait4 tells is of the program and the children that it waited for, from before the program was \
+                 executed"
+                    .to_owned(),
+            );
+        }
+        if has(Reason::NotSupported) {
+            notes.push(
+                "not supported here: virtual machines often have no counters of the processor".to_owned(),
+            );
+        }
+        if has(Reason::NeverRan) {
+            notes.push("the processor has too few counters for these events: count fewer with -e".to_owned());
+        }
+        notes
+    }
+}
+
+/// Why the kernel's events could not be had in all modes, and what to do about it.
+fn denial() -> String {
+    let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    match paranoid.trim().parse::<i32>() {
+        Ok(level) if level >= 2 => format!(
+            "kernel.perf_event_paranoid is {level}: to count in the kernel too, sudo sysctl kernel.perf_event_paranoid=1"
+        ),
+        _ => "perf_event_open is denied: in a container, docker run --cap-add PERFMON --security-opt seccomp=unconfined"
+            .to_owned(),
+    }
+}
+
+/// The parts of a run, one after the other.
+pub(super) struct Intervals<'a> {
+    given: Given<'a>,
+    before: Option<EventCounts>,
+}
+
+impl<'a> Intervals<'a> {
+    pub(super) fn new(given: Given<'a>) -> Self {
+        Self { given, before: None }
+    }
+
+    /// What was counted since the last time, with the times of its beginning and end in nanoseconds.
+    pub(super) fn next(&mut self, counts: &EventCounts) -> (Stat, f64, f64) {
+        let mut since = counts.clone();
+        let mut from = Duration::ZERO;
+        if let Some(before) = &self.before {
+            from = before.elapsed;
+            for (count, before) in since.counts.iter_mut().zip(&before.counts) {
+                if let (EventCount::Counted(now), EventCount::Counted(before)) = (count, before) {
+                    *now = difference(*now, *before);
+                }
+            }
+        }
+        self.before = Some(counts.clone());
+        let elapsed_ns = nanoseconds(counts.elapsed.saturating_sub(from));
+        let run = Run { counts: told(&since), elapsed_ns, ..Run::default() };
+        let stat = Stat { runs: vec![run], ..self.given.stat() };
+        (stat, nanoseconds(from), nanoseconds(counts.elapsed))
+    }
+}
+
+fn difference(now: CounterReading, before: CounterReading) -> CounterReading {
+    CounterReading {
+        count: now.count.saturating_sub(before.count),
+        enabled_ns: now.enabled_ns.saturating_sub(before.enabled_ns),
+        running_ns: now.running_ns.saturating_sub(before.running_ns),
+    }
+}
+
+fn nanoseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64
+}
+
+fn told(counts: &EventCounts) -> Vec<Count> {
+    let of = |(count, &is_user_only): (&EventCount, &bool)| match *count {
+        EventCount::Counted(reading) => {
+            let source = if is_user_only { Source::KernelInUserMode } else { Source::Kernel };
+            Count::scaled(reading.count, reading.enabled_ns, reading.running_ns, source)
+        }
+        EventCount::Absent(Absence::NotSupported) => Count::Absent(Reason::NotSupported),
+        EventCount::Absent(Absence::NotPermitted) => Count::Absent(Reason::NotPermitted),
+        EventCount::Absent(Absence::InKernelOnly) => Count::Absent(Reason::InKernelOnly),
+    };
+    counts.counts.iter().zip(&counts.user_only).map(of).collect()
+}
+
+/// Puts in what `wait4` tells, where the kernel did not let this user count.
+fn fill_in(counts: &mut [Count], events: &[treering_stat::Event], usage: &Usage) {
+    for (count, event) in counts.iter_mut().zip(events) {
+        let told = match event.name.as_str() {
+            "task-clock" | "cpu-clock" => nanoseconds(usage.user + usage.system),
+            "page-faults" | "faults" => (usage.minor_faults + usage.major_faults) as f64,
+            "minor-faults" => usage.minor_faults as f64,
+            "major-faults" => usage.major_faults as f64,
+            "context-switches" | "cs" => (usage.voluntary_switches + usage.involuntary_switches) as f64,
+            _ => continue,
+        };
+        if *count == Count::Absent(Reason::NotPermitted) {
+            *count = Count::Counted { value: told, running: 1.0, source: Source::Wait };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(at_ms: u64, count: u64) -> EventCounts {
+        let reading = CounterReading { count, enabled_ns: at_ms * 1_000_000, running_ns: at_ms * 500_000 };
+        let counts = vec![EventCount::Counted(reading)];
+        EventCounts { counts, user_only: vec![false], elapsed: Duration::from_millis(at_ms) }
+    }
+
+    #[test]
+    fn an_interval_has_what_was_counted_in_it() {
+        let events = Events::parse(&["cs".to_owned()]).expect("an event");
+        let mut intervals = Intervals::new(Given { events: &events, command: Vec::new(), pid: Some(1) });
+        let values: Vec<f64> = [(100, 10), (200, 40), (300, 45)]
+            .map(|(at, count)| intervals.next(&counts(at, count)).0.rows()[0].state.mean().expect("counted"))
+            .to_vec();
+        // Twice what was counted in half of the time.
+        assert_eq!(values, [20.0, 60.0, 10.0]);
+    }
+
+    #[test]
+    fn wait4_fills_in_what_is_not_permitted_and_nothing_else() {
+        let events = Events::parse(&["cs,page-faults,cycles".to_owned()]).expect("events");
+        let counted = Count::Counted { value: 5.0, running: 1.0, source: Source::Kernel };
+        let denied = Count::Absent(Reason::NotPermitted);
+        let mut counts = vec![denied, counted, denied];
+        let usage = Usage { voluntary_switches: 3, involuntary_switches: 4, ..Usage::default() };
+        fill_in(&mut counts, &events.named, &usage);
+        let told = Count::Counted { value: 7.0, running: 1.0, source: Source::Wait };
+        assert_eq!(counts, [told, counted, denied]);
+    }
+}
