@@ -90,11 +90,14 @@ impl Iterator for Outlines<'_> {
 }
 
 fn outline_of(instruction: &Instruction) -> Option<Outline> {
-    if instruction.is_invalid() {
-        return None;
-    }
+    let length = instruction.len() as u8;
+    (!instruction.is_invalid()).then(|| Outline { length, flow: flow_of(instruction) })
+}
+
+/// Where an instruction leads that is one.
+pub(crate) fn flow_of(instruction: &Instruction) -> Flow {
     let target = instruction.near_branch_target();
-    let flow = match instruction.flow_control() {
+    match instruction.flow_control() {
         FlowControl::Next => Flow::Next,
         FlowControl::Call if instruction.mnemonic() == Mnemonic::Syscall => Flow::Next,
         FlowControl::ConditionalBranch => Flow::Conditional(target),
@@ -104,8 +107,7 @@ fn outline_of(instruction: &Instruction) -> Option<Outline> {
         FlowControl::IndirectCall => Flow::IndirectCall,
         FlowControl::Return => Flow::Return,
         _ => Flow::Other,
-    };
-    Some(Outline { length: instruction.len() as u8, flow })
+    }
 }
 
 /// The text of the instruction at the start of `bytes`, which lies at `address`; nothing where

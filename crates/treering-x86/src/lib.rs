@@ -27,6 +27,7 @@ pub mod disassembly;
 pub mod flags;
 pub mod form;
 pub mod interpret;
+pub mod kind;
 pub mod lending;
 pub mod memory;
 pub mod processor;
