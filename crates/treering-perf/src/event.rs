@@ -64,6 +64,11 @@ impl Event {
         Self::new("context-switches", abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CONTEXT_SWITCHES.into())
     }
 
+    /// An event of a unit that this machine lacks: the kernel knows no such kind.
+    pub fn lacking(name: &str) -> Self {
+        Self::new(name, u32::MAX, 0)
+    }
+
     fn new(name: &str, kind: u32, config: u64) -> Self {
         let name = name.to_owned();
         Self { name, kind, config, config1: 0, config2: 0, modes: Modes::Any, precise: 0 }
@@ -333,10 +338,12 @@ impl std::fmt::Display for UnknownEvent {
 
 impl std::error::Error for UnknownEvent {}
 
-/// Whether a known name and a mistaken one begin alike.
+/// Whether a known name and a mistaken one begin alike, or differ by few letters.
 fn looks_like(known: &str, mistaken: &str) -> bool {
     let alike = known.chars().zip(mistaken.chars()).take_while(|(a, b)| a.eq_ignore_ascii_case(b)).count();
-    alike >= 4.min(known.len()) || known.contains(mistaken) && mistaken.len() >= 3
+    alike >= 4.min(known.len())
+        || known.contains(mistaken) && mistaken.len() >= 3
+        || strsim::normalized_damerau_levenshtein(known, &mistaken.to_lowercase()) >= 0.75
 }
 
 #[cfg(test)]
@@ -382,6 +389,8 @@ mod tests {
     fn an_unknown_name_brings_names_like_it() {
         let unknown = Event::parse("instruction").expect_err("a singular");
         assert!(unknown.hint.contains("instructions"), "{}", unknown.hint);
+        let unknown = Event::parse("brnch-mises").expect_err("two letters are missing");
+        assert!(unknown.hint.contains("branch-misses"), "{}", unknown.hint);
         assert!(Event::parse("no-such-thing").is_err());
     }
 }
