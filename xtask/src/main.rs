@@ -12,6 +12,7 @@ mod docs;
 mod feature;
 mod licence;
 mod link;
+mod metrics;
 mod odd_folder;
 mod package;
 mod page;
@@ -36,6 +37,7 @@ usage: cargo xtask COMMAND
   check-deps       check which crate may depend on which, what only a few files may hold, and the licences of
                    dependencies
   docs             make the README of each crate, docs/cli.md, and the documentation as a site (with mdBook)
+  metrics FOLDER   make the table of top-down metrics from a checkout of github.com/intel/perfmon
   octave-package   make the package that Octave installs
   prolog-pack      make the pack that SWI-Prolog installs
   bench record [--quick] [--rounds N] [overhead|stacks|aliasing|lives|symbols|large]...
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
             print!("{USAGE}");
             ExitCode::SUCCESS
         }
+        ["metrics", checkout] => metrics::run(checkout),
         ["octave-package"] => archive::OCTAVE.run(),
         ["prolog-pack"] => archive::PROLOG.run(),
         ["check-deps"] => check_dependencies(),

@@ -25,14 +25,18 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 mod csv;
+mod expression;
 mod json;
+mod metric;
 mod rate;
 mod row;
 mod run;
 mod text;
 
 pub use csv::{csv, csv_heading, csv_interval};
+pub use expression::{Expression, NoExpression};
 pub use json::{interval_json, json};
+pub use metric::{Metric, Processor};
 pub use rate::Rate;
 pub use row::{Row, State};
 pub use run::{Absence, Count, Event, Resources, Run, Source, Stat, Unit};
