@@ -57,7 +57,13 @@ const RULES: &[Rule] = &[
     },
     Rule {
         name: "treering-stat",
-        may_use: &["treering-analysis", "treering-measure", "treering-report"],
+        may_use: &[
+            "treering-analysis",
+            "treering-measure",
+            "treering-profile",
+            "treering-report",
+            "treering-x86",
+        ],
         elsewhere: Only(&["serde_json"]),
     },
     Rule { name: "treering-plot", may_use: &[], elsewhere: Only(&["plotters"]) },

@@ -11,13 +11,39 @@ pub fn csv_heading(has_intervals: bool) -> String {
 
 /// A line for each event, without the names of the columns.
 pub fn csv(stat: &Stat) -> String {
-    stat.rows().iter().map(|row| line(row, stat.runs.len())).collect()
+    let rows: String = stat.rows().iter().map(|row| line(row, stat.runs.len())).collect();
+    rows + &metric_lines(stat, "")
 }
 
 /// The lines of one interval, which is the only run of `stat`.
 pub fn csv_interval(stat: &Stat, from_ns: f64, until_ns: f64) -> String {
     let times = format!("{:.6},{:.6},", from_ns / 1e9, until_ns / 1e9);
-    stat.rows().iter().map(|row| times.clone() + &line(row, 1)).collect()
+    let rows: String = stat.rows().iter().map(|row| times.clone() + &line(row, 1)).collect();
+    rows + &metric_lines(stat, &times)
+}
+
+/// A line for each metric, after some text.
+fn metric_lines(stat: &Stat, before: &str) -> String {
+    let mut lines = String::new();
+    for (at, metric) in stat.metrics.iter().enumerate() {
+        let (name, runs) = (quoted(&metric.name), stat.runs.len());
+        lines += before;
+        lines += &match stat.over_runs(|run| run.metrics.get(at).copied().flatten()) {
+            Some((summary, margin)) => {
+                let bound = |sign: f64| {
+                    margin.map_or(String::new(), |margin| (summary.mean + sign * margin).to_string())
+                };
+                let deviation = summary.deviation.map_or(String::new(), |deviation| deviation.to_string());
+                let (low, high) = (bound(-1.0), bound(1.0));
+                format!(
+                    "{name},{},percent of slots,{low},{high},{deviation},{runs},,,,perf,counted\n",
+                    summary.mean
+                )
+            }
+            None => format!("{name},,percent of slots,,,,{runs},,,,,not supported here\n"),
+        };
+    }
+    lines
 }
 
 fn line(row: &Row, runs: usize) -> String {
@@ -52,7 +78,7 @@ fn line(row: &Row, runs: usize) -> String {
 }
 
 /// A cell, in quotes if it must be.
-fn quoted(cell: &str) -> String {
+pub(crate) fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
     } else {

@@ -22,6 +22,7 @@ pub fn json(stat: &Stat) -> Value {
         "system_ns": over(&|run| run.resources.map(|of| of.system_ns)),
         "peak_bytes": over(&|run| run.resources.map(|of| of.peak_bytes)),
         "events": stat.rows().iter().map(event_json).collect::<Vec<_>>(),
+        "metrics": metrics_json(stat),
         "notes": stat.notes,
     });
     if stat.command.is_empty() {
@@ -37,7 +38,17 @@ pub fn interval_json(stat: &Stat, from_ns: f64, until_ns: f64) -> Value {
         "from_ns": whole(from_ns),
         "until_ns": whole(until_ns),
         "events": stat.rows().iter().map(event_json).collect::<Vec<_>>(),
+        "metrics": metrics_json(stat),
     })
+}
+
+fn metrics_json(stat: &Stat) -> Vec<Value> {
+    let of = |(at, metric): (usize, &crate::MetricName)| {
+        let value = stat.over_runs(|run| run.metrics.get(at).copied().flatten());
+        let value = value.map(|(summary, margin)| summary_json(&summary, margin));
+        json!({"metric": metric.name, "level": metric.level, "unit": "percent of slots", "value": value})
+    };
+    stat.metrics.iter().enumerate().map(of).collect()
 }
 
 fn event_json(row: &Row) -> Value {

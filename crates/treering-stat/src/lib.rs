@@ -4,6 +4,9 @@
 //! from the truth, and the rate that tells more than the number: a part of all branches, or a count for a second of
 //! processor time. An event that was not counted has no number, and never 0.
 //!
+//! [`Mixes`] are the kinds of instructions that a program executed, the bytes that it loaded and stored, and the sizes of
+//! its blocks, from the exact counts of a profile: of the run and of each function.
+//!
 //! It counts nothing, reads no files and prints nothing.
 //!
 //! ```
@@ -28,6 +31,8 @@ mod csv;
 mod expression;
 mod json;
 mod metric;
+mod mix;
+mod mix_text;
 mod rate;
 mod row;
 mod run;
@@ -37,9 +42,11 @@ pub use csv::{csv, csv_heading, csv_interval};
 pub use expression::{Expression, NoExpression};
 pub use json::{interval_json, json};
 pub use metric::{Metric, Processor};
+pub use mix::{Mix, Mixes, SIZES};
+pub use mix_text::Exact;
 pub use rate::Rate;
 pub use row::{Row, State};
-pub use run::{Absence, Count, Event, Resources, Run, Source, Stat, Unit};
+pub use run::{Absence, Count, Event, MetricName, Resources, Run, Source, Stat, Unit};
 pub use text::{interval_heading, interval_text, text};
 
 /// Whether a file that begins like this was written from a [`Stat`].
@@ -49,5 +56,6 @@ pub fn is_stat(start: &[u8]) -> bool {
     start.starts_with(text::HEAD)
         || start.starts_with(&csv_heading(true))
         || start.starts_with(&csv_heading(false))
+        || start.starts_with(mix_text::CSV_HEADING)
         || is_json()
 }

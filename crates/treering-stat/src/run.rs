@@ -11,6 +11,8 @@ pub struct Stat {
     pub pid: Option<u32>,
     /// The events, in the order in which they are shown.
     pub events: Vec<Event>,
+    /// The metrics that were worked out, each before its parts.
+    pub metrics: Vec<MetricName>,
     /// The runs.
     pub runs: Vec<Run>,
     /// What else a reader must know, as sentences.
@@ -24,6 +26,15 @@ pub struct Event {
     pub name: String,
     /// The unit of its count.
     pub unit: Unit,
+}
+
+/// A metric in percent of the processor's slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MetricName {
+    /// Its name.
+    pub name: String,
+    /// 1, or 2 for a part of a metric of level 1.
+    pub level: u8,
 }
 
 /// The unit of a count.
@@ -40,6 +51,8 @@ pub enum Unit {
 pub struct Run {
     /// Of every event of the [`Stat`].
     pub counts: Vec<Count>,
+    /// Of every metric of the [`Stat`], in percent; nothing where its events were not counted.
+    pub metrics: Vec<Option<f64>>,
     /// From the start to the end.
     pub elapsed_ns: f64,
     /// What the kernel told when the program ended.

@@ -18,6 +18,7 @@ pub fn text(stat: &Stat) -> String {
         runs => format!("{HEAD}{} of {}\n\n", plural(runs as u64, "run"), stat.title),
     };
     stat.rows().iter().for_each(|row| text += &line(row));
+    text += &metrics(stat);
     text.push('\n');
     text += &times(stat);
     if !stat.notes.is_empty() {
@@ -38,6 +39,22 @@ pub fn interval_text(stat: &Stat, until_ns: f64) -> String {
     let until = format!("{:.3} s", until_ns / 1e9);
     let rows = stat.rows().into_iter().filter(|row| row.state.mean().is_some());
     rows.map(|row| format!("{until:>12} {}", line(&row))).collect()
+}
+
+/// The metrics, with parts below what they are parts of.
+fn metrics(stat: &Stat) -> String {
+    let mut text = if stat.metrics.is_empty() { String::new() } else { "\n".to_owned() };
+    for (at, metric) in stat.metrics.iter().enumerate() {
+        let name = format!("{}{}", "  ".repeat(usize::from(metric.level.saturating_sub(1))), metric.name);
+        text += &match stat.over_runs(|run| run.metrics.get(at).copied().flatten()) {
+            Some((summary, margin)) => {
+                let end = margin.map_or(String::new(), |margin| format!("± {} points", significant(margin)));
+                line_of(&format!("{:.1} % ", summary.mean), &name, "of slots", &end)
+            }
+            None => line_of("-   ", &name, "not counted here", ""),
+        };
+    }
+    text
 }
 
 /// The time that passed, and what the kernel told when the program ended.

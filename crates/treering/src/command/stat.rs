@@ -2,6 +2,7 @@
 
 mod counted;
 mod events;
+mod exact;
 mod sink;
 
 use std::ffi::OsString;
@@ -9,7 +10,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use treering_perf::{CountOptions, CountedRun, EventCounts, Finish, Target, count_events};
+use treering_perf::{CountOptions, CountedRun, EventCounts, Finish, RecordError, Target, count_events};
+
+use treering_stat::Metric;
 
 use crate::arguments::seconds;
 use crate::ending::ended_by;
@@ -29,12 +32,19 @@ Examples:
   treering stat -r 10 -- ./solve              the mean of ten runs, and how far it may be off
   treering stat -e cycles,instructions:u,sched:sched_switch -- ./solve
   treering stat -I 100 -p 4711                a running process, ten times a second
-  treering stat --json -o stat.json -- ./solve")]
+  treering stat --json -o stat.json -- ./solve
+  treering stat --exact --by function -- ./solve   the mix of instructions, exactly")]
 pub struct Stat {
     /// The events, by perf's names (cycles, page-faults, sched:sched_switch, r01c4 ...), as a list or by several -e;
     /// those in braces are counted at the same times: '{cycles,instructions}'
     #[arg(short, long, value_name = "EVENTS")]
     event: Vec<String>,
+
+    /// Tell which part of the processor's slots was used, and what kept the others empty, up to this level of top-down
+    /// metrics: 1 or 2
+    #[arg(long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1",
+          value_parser = clap::value_parser!(u8).range(1..=2))]
+    top_down: Option<u8>,
 
     /// Run the program N times, and tell the mean with its 95 % confidence interval
     #[arg(short, long = "repeat", value_name = "N", default_value_t = 1, conflicts_with = "pid",
@@ -53,6 +63,24 @@ pub struct Stat {
     /// Stop counting in the running process after this many seconds
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds, requires = "pid")]
     duration: Option<Duration>,
+
+    /// Count instructions exactly instead, without the kernel's events: by kind, with the bytes that they load and store,
+    /// and the sizes of basic blocks
+    #[arg(long, conflicts_with_all = ["event", "top_down", "repeat", "interval", "pid"])]
+    exact: bool,
+
+    /// Tell the exact counts of each function as well
+    #[arg(long, value_name = "PART", requires = "exact")]
+    by: Option<exact::By>,
+
+    /// The most functions that the table has
+    #[arg(long, value_name = "N", requires = "by", default_value_t = 20)]
+    top: usize,
+
+    /// Model caches, branch prediction, or both, and count misses with the exact counts
+    #[arg(long, value_name = "cache,branch", requires = "exact", value_delimiter = ',',
+          value_parser = ["cache", "branch"])]
+    model: Vec<String>,
 
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
@@ -90,18 +118,22 @@ impl Stat {
             Form::Text
         };
         let mut sink = Sink::open(self.output.clone(), form, self.interval.is_some())?;
+        if self.exact {
+            return self.count_exactly(&mut sink);
+        }
+        let metrics = self.top_down.map(events::top_down).transpose()?.unwrap_or_default();
         let options = CountOptions {
             target: match self.pid {
                 Some(pid) => Target::Attach(pid),
                 None => Target::Launch(self.command.clone()),
             },
-            groups: events.groups.clone(),
+            groups: [events.groups.clone(), events::groups_of(&metrics)].concat(),
             interval: self.interval.map(Duration::from_millis),
             duration: self.duration,
         };
-        let mut whole = Whole::new(self.given(&events));
+        let mut whole = Whole::new(self.given(&events, &metrics));
         let finish = loop {
-            let run = self.count_once(&options, &events, &mut sink)?;
+            let run = self.count_once(&options, self.given(&events, &metrics), &mut sink)?;
             let is_last = run.interrupted || whole.len() + 1 == self.repeat as usize;
             let finish = whole.add(run);
             if is_last || was_interrupted(&finish) {
@@ -115,18 +147,18 @@ impl Stat {
         Ok(ExitCode::from(status))
     }
 
-    fn given<'a>(&self, events: &'a Events) -> Given<'a> {
+    fn given<'a>(&self, events: &'a Events, metrics: &'a [Metric]) -> Given<'a> {
         let command = self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        Given { events, command, pid: self.pid }
+        Given { events, command, pid: self.pid, metrics }
     }
 
     fn count_once(
         &self,
         options: &CountOptions,
-        events: &Events,
+        given: Given<'_>,
         sink: &mut Sink,
     ) -> Result<CountedRun, Failure> {
-        let mut intervals = Intervals::new(self.given(events));
+        let mut intervals = Intervals::new(given);
         let mut failed = None;
         let mut observe = |counts: &EventCounts| {
             let (stat, from, until) = intervals.next(counts);
@@ -134,7 +166,8 @@ impl Stat {
         };
         let run = count_events(options, &mut observe).map_err(|error| {
             let failure = Failure::new(&error).status(error.exit_status());
-            against_no_recording(&error).into_iter().fold(failure, Failure::hint)
+            let fewer = is_full(&error).then(|| "or count fewer events: -e task-clock".to_owned());
+            against_no_recording(&error).into_iter().chain(fewer).fold(failure, Failure::hint)
         })?;
         if options.interval.is_some() {
             observe(&run.counts);
@@ -144,6 +177,11 @@ impl Stat {
             None => Ok(run),
         }
     }
+}
+
+/// Whether too many files are open: each thread of a running process needs one for each event.
+fn is_full(error: &RecordError) -> bool {
+    matches!(error, RecordError::System { source, .. } if source.raw_os_error() == Some(libc::EMFILE))
 }
 
 /// Whether a run ended by the user's wish, so that no other follows.

@@ -198,3 +198,184 @@ fn a_file_of_something_else_is_not_replaced() {
     let text = std::fs::read_to_string(session.path("out")).expect("a file");
     assert!(text.starts_with("treering stat: true") && text.contains("page-faults"), "{text}");
 }
+
+#[test]
+fn metrics_have_numbers_only_where_their_events_do() {
+    let session = Session::new();
+    let mut all = words(&["stat", "--json", "--top-down=2", "-e", "page-faults", "--"]);
+    all.extend(words(&["true"]));
+    let outcome = session.run(&all);
+    let Ok(document) = serde_json::from_str::<Value>(&outcome.stderr) else {
+        assert!(outcome.error().contains("no table of top-down metrics"), "{outcome:#?}");
+        return skip("there is no table of metrics for this processor");
+    };
+    let metrics = document["metrics"].as_array().expect("a list of metrics");
+    assert!(metrics.len() >= 10, "{document:#}");
+    let values: Vec<Option<f64>> = metrics.iter().map(|metric| metric["value"]["mean"].as_f64()).collect();
+    // The four of level 1 are all slots.
+    let first = metrics.iter().zip(&values).filter(|(metric, _)| metric["level"] == 1);
+    match first.map(|(_, value)| *value).collect::<Option<Vec<f64>>>() {
+        Some(parts) => assert!((parts.iter().sum::<f64>() - 100.0).abs() < 5.0, "{document:#}"),
+        None => skip("this machine has no counters for top-down metrics"),
+    }
+}
+
+/// The instructions that Valgrind sees, and its loads and stores with their bytes.
+fn lackey(program: &[std::ffi::OsString]) -> Option<[u64; 5]> {
+    let run = Command::new(installed("valgrind")?)
+        .args(["--tool=lackey", "--trace-mem=yes"])
+        .args(program)
+        .output();
+    let text = String::from_utf8_lossy(&run.ok()?.stderr).into_owned();
+    let [mut instructions, mut loads, mut loaded, mut stores, mut stored] = [0; 5];
+    for line in text.lines() {
+        let bytes = || line.rsplit(',').next().and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or(0);
+        match line.get(..2) {
+            Some("I ") => instructions += 1,
+            Some(" L") => (loads, loaded) = (loads + 1, loaded + bytes()),
+            Some(" S") => (stores, stored) = (stores + 1, stored + bytes()),
+            Some(" M") => {
+                (loads, loaded) = (loads + 1, loaded + bytes());
+                (stores, stored) = (stores + 1, stored + bytes());
+            }
+            _ => {}
+        }
+    }
+    (instructions > 0).then_some([instructions, loads, loaded, stores, stored])
+}
+
+/// A program without a C library, which would choose other code under Valgrind: 1000 rounds of loads and stores of several
+/// sizes, a call, a branch and floating-point numbers.
+const ROUNDS: &str = "
+        .globl _start
+        .bss
+        .balign 64
+cell:   .skip 64
+        .text
+twice:  add %rax, %rax
+        ret
+_start: mov $1000, %ecx
+        lea cell(%rip), %rdi
+1:      mov (%rdi), %rax
+        mov %eax, 8(%rdi)
+        mov %al, 12(%rdi)
+        addl $1, 16(%rdi)
+        movups 32(%rdi), %xmm1
+        movups %xmm1, 48(%rdi)
+        push %rax
+        pop %rdx
+        call twice
+        addsd %xmm1, %xmm0
+        test $1, %cl
+        jz 2f
+        movzwl (%rdi), %eax
+2:      dec %ecx
+        jnz 1b
+        mov $60, %eax
+        xor %edi, %edi
+        syscall
+";
+
+/// What a compiler makes of sorting and of floating-point numbers, without a C library as well.
+const SORTS: &str = "
+static unsigned long numbers[256]; static double sums[256]; static char bytes[256];
+void _start(void) {
+    unsigned long seed = 1; double sum = 0;
+    for (int i = 0; i < 256; i++) { seed = seed * 6364136223846793005u + 1; numbers[i] = seed >> 33; }
+    for (int i = 1; i < 256; i++)
+        for (int j = i; j > 0 && numbers[j - 1] > numbers[j]; j--) {
+            unsigned long other = numbers[j]; numbers[j] = numbers[j - 1]; numbers[j - 1] = other;
+        }
+    for (int i = 0; i < 256; i++) { sum += numbers[i] / 3.0; sums[i] = sum; bytes[i] = (char)numbers[i]; }
+    __asm__ volatile(\"syscall\" :: \"a\"(60), \"D\"(sums[255] < 0) : \"rcx\", \"r11\", \"memory\");
+}
+";
+
+/// Builds a program without a C library, whose source has this ending.
+fn build(session: &Session, name: &str, source: &str) -> std::path::PathBuf {
+    let (file, built) = (session.path(name), session.path("built-").with_extension(name));
+    std::fs::write(&file, source).expect("a file");
+    let mut compiler = Command::new("cc");
+    compiler.args([
+        "-O2",
+        "-fno-tree-loop-distribute-patterns",
+        "-fno-stack-protector",
+        "-nostdlib",
+        "-static",
+        "-o",
+    ]);
+    assert!(compiler.arg(&built).arg(&file).status().expect("the compiler is installed").success());
+    built
+}
+
+/// Runs `stat --exact --json`.
+fn exact(session: &Session, options: &[&str], program: &[std::ffi::OsString]) -> (Value, Outcome) {
+    let mut all = words(&["stat", "--exact", "--json"]);
+    all.extend(words(options));
+    all.push("--".into());
+    all.extend(program.iter().cloned());
+    let outcome = session.run(&all);
+    let document = serde_json::from_str(&outcome.stderr);
+    (document.unwrap_or_else(|error| panic!("not JSON: {error}\n{outcome:#?}")), outcome)
+}
+
+#[test]
+fn valgrind_sees_the_same_loads_and_stores() {
+    let session = Session::new();
+    for path in [build(&session, "rounds.s", ROUNDS), build(&session, "sorts.c", SORTS)] {
+        let program = crate::session::program(&path, &[]);
+        let Some(theirs) = lackey(&program) else { return skip("valgrind is not installed") };
+        let (document, _) = exact(&session, &[], &program);
+        let run = &document["run"];
+        let ours = ["instructions", "loads", "loaded_bytes", "stores", "stored_bytes"]
+            .map(|key| run[key].as_u64().expect("a number"));
+        assert_eq!(ours, theirs, "{}: {run:#}", path.display());
+        // Of repeated instructions one round is counted, and Valgrind sees all.
+        assert_eq!(run["repeated"], 0, "{}", path.display());
+    }
+}
+
+#[test]
+fn kinds_blocks_and_functions_add_up_to_the_run() {
+    let session = Session::new();
+    let path = treering_testing::programs::RECURSION.build().expect("the compiler is installed");
+    let (document, _) = exact(&session, &[], &crate::session::program(&path, &["10", "2"]));
+    let run = &document["run"];
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let kinds: u64 = run["kinds"].as_object().expect("kinds").values().map(number).sum();
+    assert_eq!(kinds + number(&run["unread"]), number(&run["instructions"]), "{run:#}");
+    let sizes: u64 =
+        run["block_sizes"].as_array().expect("sizes").iter().map(|of| number(&of["executions"])).sum();
+    assert_eq!(sizes, number(&run["blocks"]), "{run:#}");
+    for key in ["instructions", "blocks", "branches", "loads", "loaded_bytes", "stores", "stored_bytes"] {
+        let functions = document["functions"].as_array().expect("functions");
+        let sum: u64 = functions.iter().map(|function| number(&function[key])).sum();
+        assert_eq!(sum, number(&run[key]), "{key}");
+    }
+}
+
+#[test]
+fn exact_counts_pass_the_end_on_and_model_misses() {
+    let session = Session::new();
+    let (document, outcome) = exact(&session, &["--model", "cache"], &words(&["sh", "-c", "exit 3"]));
+    assert_eq!((outcome.shell_status(), &document["end"]), (3, &Value::from("exit 3")));
+    let modelled = document["modelled"].as_object().expect("what the model counted");
+    assert!(modelled["Dr"].as_u64() > modelled["D1mr"].as_u64(), "{modelled:#?}");
+    let table = session.run(&[
+        "stat",
+        "--exact",
+        "--by",
+        "function",
+        "--top",
+        "3",
+        "--",
+        "sh",
+        "-c",
+        "kill -TERM $$",
+    ]);
+    assert_eq!(table.shell_status(), 143, "{table:#?}");
+    assert!(table.stderr.contains("conditional branch") && table.stderr.contains("function"), "{table:#?}");
+    let missing = session.run(&["stat", "--exact", "--", "/no/such/program"]);
+    assert_eq!(missing.shell_status(), 127, "{missing:#?}");
+    assert!(missing.error().contains("/no/such/program"));
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use treering_perf::{Absence, CountedRun, CounterReading, EventCount, EventCounts, Finish, Usage};
-use treering_stat::{Absence as Reason, Count, Resources, Run, Source, Stat};
+use treering_stat::{Absence as Reason, Count, Metric, MetricName, Resources, Run, Source, Stat};
 
 use super::events::Events;
 use crate::ending::signal_name;
@@ -14,6 +14,8 @@ pub(super) struct Given<'a> {
     pub(super) events: &'a Events,
     pub(super) command: Vec<String>,
     pub(super) pid: Option<u32>,
+    /// The metrics; their events are counted behind the others.
+    pub(super) metrics: &'a [Metric],
 }
 
 impl Given<'_> {
@@ -24,8 +26,34 @@ impl Given<'_> {
             command: self.command.clone(),
             pid: self.pid,
             events: self.events.named.clone(),
+            metrics: self
+                .metrics
+                .iter()
+                .map(|metric| MetricName { name: metric.name.clone(), level: metric.level })
+                .collect(),
             ..Stat::default()
         }
+    }
+
+    /// A run with these counts, of which those of metrics are the last.
+    fn run(&self, counts: &EventCounts) -> Run {
+        let mut all = told(counts);
+        let of_metrics = all.split_off(self.events.named.len());
+        let mut rest = &of_metrics[..];
+        let mut values = Vec::with_capacity(self.metrics.len());
+        for metric in self.metrics {
+            let events = metric.events();
+            let (own, behind) = rest.split_at(events.len());
+            rest = behind;
+            values.push(metric.value(&|event| {
+                let at = events.iter().position(|known| *known == event)?;
+                match own[at] {
+                    Count::Counted { value, .. } => Some(value),
+                    Count::Absent(_) => None,
+                }
+            }));
+        }
+        Run { counts: all, metrics: values, elapsed_ns: nanoseconds(counts.elapsed), ..Run::default() }
     }
 }
 
@@ -49,22 +77,22 @@ impl<'a> Whole<'a> {
 
     /// Adds a run; returns how it ended.
     pub(super) fn add(&mut self, run: CountedRun) -> Finish {
-        let mut counts = told(&run.counts);
+        let mut told = self.given.run(&run.counts);
         if let Some(usage) = &run.usage {
-            fill_in(&mut counts, &self.given.events.named, usage);
+            fill_in(&mut told.counts, &self.given.events.named, usage);
         }
-        let resources = run.usage.map(|usage| Resources {
+        told.resources = run.usage.map(|usage| Resources {
             user_ns: nanoseconds(usage.user),
             system_ns: nanoseconds(usage.system),
             peak_bytes: usage.peak_bytes as f64,
         });
         self.late_threads += run.late_threads;
-        let end = match run.finish {
+        told.end = match run.finish {
             Finish::Exited(status) => Some(format!("exit {status}")),
             Finish::Killed(signal) => Some(signal_name(signal)),
             Finish::Running(_) | Finish::Detached => None,
         };
-        self.stat.runs.push(Run { counts, elapsed_ns: nanoseconds(run.counts.elapsed), resources, end });
+        self.stat.runs.push(told);
         run.finish
     }
 
@@ -120,6 +148,12 @@ impl<'a> Whole<'a> {
                 "not supported here: virtual machines often have no counters of the processor".to_owned(),
             );
         }
+        if self.stat.runs.iter().flat_map(|run| &run.metrics).any(Option::is_none) {
+            notes.push(
+                "top-down metrics need all of their counters at once, which virtual machines often lack"
+                    .to_owned(),
+            );
+        }
         if has(Reason::NeverRan) {
             notes.push("the processor has too few counters for these events: count fewer with -e".to_owned());
         }
@@ -163,8 +197,8 @@ impl<'a> Intervals<'a> {
             }
         }
         self.before = Some(counts.clone());
-        let elapsed_ns = nanoseconds(counts.elapsed.saturating_sub(from));
-        let run = Run { counts: told(&since), elapsed_ns, ..Run::default() };
+        since.elapsed = counts.elapsed.saturating_sub(from);
+        let run = self.given.run(&since);
         let stat = Stat { runs: vec![run], ..self.given.stat() };
         (stat, nanoseconds(from), nanoseconds(counts.elapsed))
     }
@@ -225,7 +259,8 @@ mod tests {
     #[test]
     fn an_interval_has_what_was_counted_in_it() {
         let events = Events::parse(&["cs".to_owned()]).expect("an event");
-        let mut intervals = Intervals::new(Given { events: &events, command: Vec::new(), pid: Some(1) });
+        let mut intervals =
+            Intervals::new(Given { events: &events, command: Vec::new(), pid: Some(1), metrics: &[] });
         let values: Vec<f64> = [(100, 10), (200, 40), (300, 45)]
             .map(|(at, count)| intervals.next(&counts(at, count)).0.rows()[0].state.mean().expect("counted"))
             .to_vec();

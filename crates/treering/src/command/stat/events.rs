@@ -1,9 +1,9 @@
 //! The events that are to be counted.
 
 use treering_perf::Event;
-use treering_stat::{Event as Named, Unit};
+use treering_stat::{Event as Named, Metric, Processor, Unit};
 
-use crate::failure::Failure;
+use crate::failure::{Context as _, Failure};
 
 /// The events, by the groups in which they are counted.
 #[derive(Clone, Debug)]
@@ -51,6 +51,28 @@ impl Events {
         }
         Ok(())
     }
+}
+
+/// The metrics of this machine's processor up to a level.
+pub(super) fn top_down(level: u8) -> Result<Vec<Metric>, Failure> {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").context("cannot read /proc/cpuinfo")?;
+    let processor = Processor::parse(&cpuinfo);
+    let threads = std::fs::read_to_string("/sys/devices/system/cpu/smt/active").unwrap_or_default();
+    let metrics = processor.as_ref().map(|processor| processor.metrics(level, threads.trim() == "1"));
+    match metrics.filter(|metrics| !metrics.is_empty()) {
+        Some(metrics) => Ok(metrics),
+        None => {
+            let which = processor.map_or("this processor".to_owned(), |known| known.to_string());
+            Err(Failure::new(format_args!("there is no table of top-down metrics for {which}"))
+                .hint("Intel publishes them for its processors with one kind of cores; perf stat --topdown may know others"))
+        }
+    }
+}
+
+/// The events of metrics: those of each are counted at the same times. A machine without counters has none of them.
+pub(super) fn groups_of(metrics: &[Metric]) -> Vec<Vec<Event>> {
+    let event = |name: &str| Event::parse(name).unwrap_or_else(|_| Event::lacking(name));
+    metrics.iter().map(|metric| metric.events().into_iter().map(event).collect()).collect()
 }
 
 /// The parts of a list, at its commas: not at those within braces, nor at those between the terms of a unit's event

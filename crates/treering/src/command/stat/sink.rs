@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use treering_report::printable_lines;
 use treering_stat::{
-    Stat, csv, csv_heading, csv_interval, interval_heading, interval_json, interval_text, json, text,
+    Exact, Stat, csv, csv_heading, csv_interval, interval_heading, interval_json, interval_text, json, text,
 };
 
 use crate::failure::Failure;
@@ -55,6 +55,15 @@ impl Sink {
             },
         };
         Ok(Self { form, has_intervals, is_headed: false, place })
+    }
+
+    /// Writes exact counts, with a table of at most so many functions.
+    pub(super) fn write_exact(&mut self, exact: &Exact<'_>, functions: Option<usize>) -> Result<(), Failure> {
+        self.write(&match self.form {
+            Form::Text => exact.text(functions),
+            Form::Csv => exact.csv(),
+            Form::Json => format!("{:#}\n", exact.json()),
+        })
     }
 
     /// Writes one interval, which is the only run of `stat`.
