@@ -224,6 +224,7 @@ fn system(doing: &'static str) -> impl FnOnce(io::Error) -> RecordError {
 }
 
 #[cfg(test)]
+#[expect(clippy::print_stderr, reason = "tests say what they skipped")]
 mod tests {
     use super::*;
 

@@ -124,7 +124,7 @@ fn line_of(value: &str, name: &str, rate: &str, end: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Absence, Count, Event, Resources, Run};
+    use crate::{Absence, Count, Event, MetricName, Resources, Run};
 
     fn example() -> Stat {
         let event = |name: &str, unit| Event { name: name.to_owned(), unit };
@@ -134,6 +134,7 @@ mod tests {
                 Count::Counted { value: 1234.0, running: 0.62, source: Source::Kernel },
                 Count::Absent(Absence::NotSupported),
             ],
+            metrics: vec![Some(60.0 + clock / 1e9), None],
             elapsed_ns,
             resources: Some(Resources { user_ns: 1e9, system_ns: 0.2e9, peak_bytes: 4e6 }),
             end: Some("exit 0".to_owned()),
@@ -145,6 +146,9 @@ mod tests {
                 event("page-faults", Unit::Count),
                 event("cycles", Unit::Count),
             ],
+            metrics: [("Retiring", 1), ("Light_Operations", 2)]
+                .map(|(name, level)| MetricName { name: name.to_owned(), level })
+                .to_vec(),
             runs: vec![run(1.2e9, 1.3e9), run(1.3e9, 1.4e9)],
             notes: vec!["cycles are counted by hardware that this machine lacks".to_owned()],
             ..Stat::default()
@@ -159,6 +163,9 @@ treering stat: 2 runs of ./solve input.txt
          1,250.00 ms  task-clock                0.926 processors        ± 50.8 %
             1,234     page-faults               987 /s                  ± 0 %  counted 62 % of the time
                 -     cycles                    not supported here
+
+             61.2 %   Retiring                  of slots                ± 0.635 points
+                -       Light_Operations        not counted here
 
          1.350000 s   elapsed                                           ± 47.1 %
          1.000000 s   user                                              ± 0 %
