@@ -87,6 +87,11 @@ impl Counter {
         tids.iter().enumerate().map(open).collect()
     }
 
+    /// Whether it is counted.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.absence.is_none()
+    }
+
     /// Starts counting.
     pub(crate) fn enable(&self) -> io::Result<()> {
         if self.follows { Ok(()) } else { self.events.iter().flatten().try_for_each(Event::enable) }

@@ -12,6 +12,7 @@ use crate::sys::{
     Child, CounterReading, Interrupts, ProcessHandle, Usage, poll, process_exists, raise_file_limit,
     send_signal,
 };
+use crate::thread_counts::{ThreadCounters, ThreadCounts};
 
 /// What to count, and for how long.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub struct CountOptions {
     pub interval: Option<Duration>,
     /// When to stop; nothing for the end of the program.
     pub duration: Option<Duration>,
+    /// Whether to count each thread by itself too, of a program that is launched.
+    pub per_thread: bool,
 }
 
 /// The count of one event.
@@ -59,6 +62,10 @@ pub struct CountedRun {
     pub interrupted: bool,
     /// Threads of a running process that began while counters were attached to the others.
     pub late_threads: usize,
+    /// The counts of each thread, if they were asked for, the program's first one before all others.
+    pub threads: Vec<ThreadCounts>,
+    /// How many records of threads the kernel had no room for.
+    pub lost_records: u64,
 }
 
 /// Runs a program, or attaches to all threads of a process, and counts events in it and in the threads and children that
@@ -98,6 +105,8 @@ struct Counted {
     /// By event, in the order in which they were asked for.
     counters: Vec<Counter>,
     late_threads: usize,
+    /// Those of each thread by itself.
+    thread_counters: Option<ThreadCounters>,
     begin: Instant,
     has_ended: bool,
 }
@@ -124,8 +133,22 @@ impl Counted {
             true => 0,
             false => treering_proc::threads(pid).iter().filter(|tid| !tids.contains(tid)).count(),
         };
+        let thread_counters = (options.per_thread && on_exec)
+            .then(|| open_thread_counters(pid, options, &counters))
+            .transpose()
+            .map_err(system("opening the counters of threads"))?;
         let begin = Instant::now();
-        Ok(Self { pid, child, handle, interrupts, counters, late_threads, begin, has_ended: false })
+        Ok(Self {
+            pid,
+            child,
+            handle,
+            interrupts,
+            counters,
+            late_threads,
+            thread_counters,
+            begin,
+            has_ended: false,
+        })
     }
 
     /// Lets the program run, and waits for the end of counting; tells whether a signal asked for it.
@@ -141,7 +164,9 @@ impl Counted {
                 self.counters.iter().try_for_each(Counter::enable).map_err(system("starting the counters"))?
             }
         }
-        let fds = [self.handle.raw(), self.interrupts.raw()];
+        let mut fds = vec![self.handle.raw(), self.interrupts.raw()];
+        fds.extend(self.thread_counters.iter().flat_map(ThreadCounters::descriptors));
+        let idle = if self.thread_counters.is_some() { LOOK } else { IDLE };
         let (mut ready, mut signals) = (Vec::new(), 0);
         let mut next_look = options.interval;
         loop {
@@ -158,8 +183,9 @@ impl Counted {
                 return Ok(signals > 0);
             }
             let until = next_look.into_iter().chain(options.duration).min();
-            let patience = until.map_or(IDLE, |until| until.saturating_sub(self.begin.elapsed()));
+            let patience = until.map_or(idle, |until| until.saturating_sub(self.begin.elapsed()).min(idle));
             poll(&fds, patience, &mut ready).map_err(system("waiting for the program"))?;
+            self.thread_counters.iter_mut().for_each(ThreadCounters::take);
             if ready[1] && self.is_ended_by_signals(&mut signals) {
                 return Ok(true);
             }
@@ -208,9 +234,31 @@ impl Counted {
             None => (Finish::Detached, None),
         };
         let counts = EventCounts { elapsed, ..self.read()? };
-        Ok(CountedRun { counts, finish, usage, interrupted, late_threads: self.late_threads })
+        let (threads, lost_records) = match self.thread_counters {
+            Some(counters) => counters.finish().map_err(system("reading the counters of threads"))?,
+            None => (Vec::new(), 0),
+        };
+        let late_threads = self.late_threads;
+        Ok(CountedRun { counts, finish, usage, interrupted, late_threads, threads, lost_records })
     }
 }
+
+/// Opens those of the events that can be counted in each thread by itself.
+fn open_thread_counters(
+    pid: u32,
+    options: &CountOptions,
+    counters: &[Counter],
+) -> io::Result<ThreadCounters> {
+    let events = options.groups.iter().flatten().zip(counters).enumerate();
+    let events: Vec<_> = events
+        .filter(|(_, (_, counter))| counter.is_counted())
+        .map(|(place, (event, counter))| (event, place, counter.is_user_only))
+        .collect();
+    ThreadCounters::open(pid, &events, counters.len())
+}
+
+/// How often to take the records of threads that have ended, so that there is room for more.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// How long to wait for something to happen, if nothing is to be done meanwhile.
 const IDLE: Duration = Duration::from_secs(3600);
@@ -234,6 +282,7 @@ mod tests {
             groups: events.iter().map(|name| vec![Event::parse(name).expect(name)]).collect(),
             interval: None,
             duration: None,
+            per_thread: false,
         };
         count_events(&options, &mut |_| ()).expect("a program that runs")
     }
@@ -270,7 +319,8 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_an_error() {
         let target = Target::Launch(vec!["/no/such/program".into()]);
-        let options = CountOptions { target, groups: Vec::new(), interval: None, duration: None };
+        let options =
+            CountOptions { target, groups: Vec::new(), interval: None, duration: None, per_thread: false };
         let error = count_events(&options, &mut |_| ()).expect_err("no such program");
         assert_eq!(error.exit_status(), 127);
     }

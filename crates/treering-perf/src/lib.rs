@@ -50,6 +50,7 @@ mod step;
 mod stream;
 #[expect(unsafe_code, reason = "system calls")]
 mod sys;
+mod thread_counts;
 mod thread_sampling;
 mod walk;
 mod way_out;
@@ -62,3 +63,4 @@ pub use options::{Options, Target};
 pub use recorder::record;
 pub use recording::{Finish, JitProcess, Observer, Recording, RunningChild};
 pub use sys::{CounterReading, Usage};
+pub use thread_counts::ThreadCounts;

@@ -482,7 +482,7 @@ impl Sampled {
 }
 
 /// The numbers of the processors that run, as sysfs lists them: `0-3,6`.
-fn online_processors() -> Vec<u32> {
+pub(crate) fn online_processors() -> Vec<u32> {
     let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_else(|_| "0".to_owned());
     let range = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
