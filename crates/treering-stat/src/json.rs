@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use treering_measure::Summary;
 
 use crate::row::{Row, State};
-use crate::run::{Stat, Unit};
+use crate::run::{Part, Stat, Unit};
 
 /// All runs, as one document.
 pub fn json(stat: &Stat) -> Value {
@@ -23,6 +23,7 @@ pub fn json(stat: &Stat) -> Value {
         "peak_bytes": over(&|run| run.resources.map(|of| of.peak_bytes)),
         "events": stat.rows().iter().map(event_json).collect::<Vec<_>>(),
         "metrics": metrics_json(stat),
+        "parts": stat.parts.iter().map(|part| part_json(stat, part)).collect::<Vec<_>>(),
         "notes": stat.notes,
     });
     if stat.command.is_empty() {
@@ -40,6 +41,13 @@ pub fn interval_json(stat: &Stat, from_ns: f64, until_ns: f64) -> Value {
         "events": stat.rows().iter().map(event_json).collect::<Vec<_>>(),
         "metrics": metrics_json(stat),
     })
+}
+
+fn part_json(stat: &Stat, part: &Part) -> Value {
+    let names = stat.events.iter().map(|event| event.name.clone());
+    let counts: serde_json::Map<String, Value> =
+        names.zip(part.counts.iter().map(|count| json!(count))).collect();
+    json!({"pid": part.pid, "tid": part.tid, "name": part.name, "counts": counts})
 }
 
 fn metrics_json(stat: &Stat) -> Vec<Value> {

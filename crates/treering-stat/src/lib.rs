@@ -46,7 +46,7 @@ pub use mix::{Mix, Mixes, SIZES};
 pub use mix_text::Exact;
 pub use rate::Rate;
 pub use row::{Row, State};
-pub use run::{Absence, Count, Event, MetricName, Resources, Run, Source, Stat, Unit};
+pub use run::{Absence, Count, Event, MetricName, Part, Resources, Run, Source, Stat, Unit};
 pub use text::{interval_heading, interval_text, text};
 
 /// Whether a file that begins like this was written from a [`Stat`].

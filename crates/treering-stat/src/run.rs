@@ -15,8 +15,42 @@ pub struct Stat {
     pub metrics: Vec<MetricName>,
     /// The runs.
     pub runs: Vec<Run>,
+    /// The counts of each thread, or of each process, of the last run; none if they were not asked for.
+    pub parts: Vec<Part>,
     /// What else a reader must know, as sentences.
     pub notes: Vec<String>,
+}
+
+/// The counts of a thread, or of a process with all of its threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The process.
+    pub pid: u32,
+    /// The thread; nothing for a whole process.
+    pub tid: Option<u32>,
+    /// Its name at the end.
+    pub name: String,
+    /// Of every event of the [`Stat`]; nothing where it was not counted.
+    pub counts: Vec<Option<u64>>,
+}
+
+impl Part {
+    /// Processes instead of their threads, in the order of their first ones.
+    pub fn by_process(threads: Vec<Self>) -> Vec<Self> {
+        let mut processes: Vec<Self> = Vec::new();
+        for thread in threads {
+            // A number is used again when its process has ended: the last one of that number is meant.
+            let is_new = thread.tid == Some(thread.pid);
+            match processes.iter_mut().rev().find(|process| process.pid == thread.pid).filter(|_| !is_new) {
+                Some(process) => {
+                    let counts = process.counts.iter_mut().zip(&thread.counts);
+                    counts.for_each(|(sum, count)| *sum = sum.zip(*count).map(|(sum, count)| sum + count));
+                }
+                None => processes.push(Self { tid: None, ..thread }),
+            }
+        }
+        processes
+    }
 }
 
 /// An event that was to be counted.

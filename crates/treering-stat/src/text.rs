@@ -21,6 +21,7 @@ pub fn text(stat: &Stat) -> String {
     text += &metrics(stat);
     text.push('\n');
     text += &times(stat);
+    text += &parts(stat);
     if !stat.notes.is_empty() {
         text.push('\n');
     }
@@ -53,6 +54,34 @@ fn metrics(stat: &Stat) -> String {
             }
             None => line_of("-   ", &name, "not counted here", ""),
         };
+    }
+    text
+}
+
+/// The threads or processes with most of the first event that was counted.
+fn parts(stat: &Stat) -> String {
+    const MOST: usize = 20;
+    let mut parts: Vec<_> = stat.parts.iter().collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.counts.iter().flatten().next().copied()));
+    let mut text = String::new();
+    for part in parts.iter().take(MOST) {
+        let place = part
+            .tid
+            .map_or(format!("process {}", part.pid), |tid| format!("thread {tid} of process {}", part.pid));
+        text += &format!("\n{} ({place})\n", part.name);
+        for (at, row) in stat.rows().iter().enumerate() {
+            if let (Some(count), Some(mean)) = (part.counts[at], row.state.mean()) {
+                let share = if mean > 0.0 {
+                    format!("{} %", significant(count as f64 / mean * 100.0))
+                } else {
+                    String::new()
+                };
+                text += &line_of(&value(row.unit, count as f64), &row.name, &share, "");
+            }
+        }
+    }
+    if parts.len() > MOST {
+        text += &format!("\n{} more: --json has all\n", parts.len() - MOST);
     }
     text
 }

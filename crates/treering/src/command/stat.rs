@@ -46,6 +46,14 @@ pub struct Stat {
           value_parser = clap::value_parser!(u8).range(1..=2))]
     top_down: Option<u8>,
 
+    /// Tell the counts of each thread as well
+    #[arg(long, conflicts_with_all = ["pid", "repeat", "interval", "csv", "exact"])]
+    per_thread: bool,
+
+    /// Tell the counts of each process as well, with those of its threads
+    #[arg(long, conflicts_with_all = ["per_thread", "pid", "repeat", "interval", "csv", "exact"])]
+    per_process: bool,
+
     /// Run the program N times, and tell the mean with its 95 % confidence interval
     #[arg(short, long = "repeat", value_name = "N", default_value_t = 1, conflicts_with = "pid",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -130,6 +138,7 @@ impl Stat {
             groups: [events.groups.clone(), events::groups_of(&metrics)].concat(),
             interval: self.interval.map(Duration::from_millis),
             duration: self.duration,
+            per_thread: self.per_thread || self.per_process,
         };
         let mut whole = Whole::new(self.given(&events, &metrics));
         let finish = loop {
@@ -149,7 +158,7 @@ impl Stat {
 
     fn given<'a>(&self, events: &'a Events, metrics: &'a [Metric]) -> Given<'a> {
         let command = self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        Given { events, command, pid: self.pid, metrics }
+        Given { events, command, pid: self.pid, metrics, whole_processes: self.per_process }
     }
 
     fn count_once(

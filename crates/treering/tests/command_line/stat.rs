@@ -200,6 +200,44 @@ fn a_file_of_something_else_is_not_replaced() {
 }
 
 #[test]
+fn threads_and_processes_add_up_to_the_run() {
+    let session = Session::new();
+    let events = "syscalls:sys_enter_write,page-faults,task-clock";
+    if perf_stat(events, &["true"]).is_none() {
+        return skip("perf counts no tracepoints here");
+    }
+    let (document, _) = stat(&session, &["--per-process", "-e", events], &SHELL);
+    let processes = document["parts"].as_array().expect("a list of processes");
+    // The shell writes one line itself, and each echo one.
+    let writes: Vec<(&str, u64)> = processes
+        .iter()
+        .map(|part| {
+            (
+                part["name"].as_str().unwrap_or(""),
+                part["counts"]["syscalls:sys_enter_write"].as_u64().unwrap_or(0),
+            )
+        })
+        .collect();
+    assert_eq!(writes, [("sh", 1), ("echo", 1), ("echo", 1), ("echo", 1)], "{document:#}");
+    let sum = |document: &Value, event: &str| -> f64 {
+        let parts = document["parts"].as_array().expect("parts");
+        parts.iter().map(|part| part["counts"][event].as_f64().expect("a count")).sum()
+    };
+    assert_eq!(Some(sum(&document, "page-faults")), counted(&document, "page-faults"), "{document:#}");
+    let path = treering_testing::programs::MANY_THREADS.build().expect("the compiler is installed");
+    let program = [path.to_str().expect("a path"), "8", "2", "1"];
+    let (document, _) = stat(&session, &["--per-thread", "-e", "task-clock,page-faults"], &program);
+    let parts = document["parts"].as_array().expect("a list of threads");
+    let workers =
+        parts.iter().filter(|part| part["name"].as_str().is_some_and(|name| name.starts_with("worker-")));
+    assert_eq!((parts.len(), workers.count()), (17, 16), "{document:#}");
+    assert_eq!(Some(sum(&document, "page-faults")), counted(&document, "page-faults"));
+    // Two events that count the same time, one of them on each processor by itself.
+    let (all, whole) = (sum(&document, "task-clock"), counted(&document, "task-clock").expect("a count"));
+    assert!((all - whole).abs() < 0.25 * whole, "{all} {whole}");
+}
+
+#[test]
 fn metrics_have_numbers_only_where_their_events_do() {
     let session = Session::new();
     let mut all = words(&["stat", "--json", "--top-down=2", "-e", "page-faults", "--"]);

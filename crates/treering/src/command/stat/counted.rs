@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use treering_perf::{Absence, CountedRun, CounterReading, EventCount, EventCounts, Finish, Usage};
-use treering_stat::{Absence as Reason, Count, Metric, MetricName, Resources, Run, Source, Stat};
+use treering_perf::{
+    Absence, CountedRun, CounterReading, EventCount, EventCounts, Finish, ThreadCounts, Usage,
+};
+use treering_stat::{Absence as Reason, Count, Metric, MetricName, Part, Resources, Run, Source, Stat};
 
 use super::events::Events;
 use crate::ending::signal_name;
@@ -16,6 +18,8 @@ pub(super) struct Given<'a> {
     pub(super) pid: Option<u32>,
     /// The metrics; their events are counted behind the others.
     pub(super) metrics: &'a [Metric],
+    /// Whether threads are summed up by process.
+    pub(super) whole_processes: bool,
 }
 
 impl Given<'_> {
@@ -62,12 +66,13 @@ pub(super) struct Whole<'a> {
     given: Given<'a>,
     stat: Stat,
     late_threads: usize,
+    lost_records: u64,
 }
 
 impl<'a> Whole<'a> {
     pub(super) fn new(given: Given<'a>) -> Self {
         let stat = given.stat();
-        Self { given, stat, late_threads: 0 }
+        Self { given, stat, late_threads: 0, lost_records: 0 }
     }
 
     /// How many runs there are.
@@ -87,6 +92,8 @@ impl<'a> Whole<'a> {
             peak_bytes: usage.peak_bytes as f64,
         });
         self.late_threads += run.late_threads;
+        self.lost_records += run.lost_records;
+        self.stat.parts = self.parts(run.threads, &told.counts);
         told.end = match run.finish {
             Finish::Exited(status) => Some(format!("exit {status}")),
             Finish::Killed(signal) => Some(signal_name(signal)),
@@ -94,6 +101,20 @@ impl<'a> Whole<'a> {
         };
         self.stat.runs.push(told);
         run.finish
+    }
+
+    /// The counts of threads, or of processes, of the events that have counts.
+    fn parts(&self, threads: Vec<ThreadCounts>, counts: &[Count]) -> Vec<Part> {
+        let is_counted =
+            |at: usize| matches!(counts[at], Count::Counted { source, .. } if source != Source::Wait);
+        let of = |thread: ThreadCounts| Part {
+            pid: thread.pid,
+            tid: Some(thread.tid),
+            counts: (0..counts.len()).map(|at| is_counted(at).then(|| thread.counts[at])).collect(),
+            name: thread.name,
+        };
+        let parts = threads.into_iter().map(of).collect();
+        if self.given.whole_processes { Part::by_process(parts) } else { parts }
     }
 
     /// The runs with notes on what is not as it seems.
@@ -118,6 +139,12 @@ impl<'a> Whole<'a> {
                 "{} threads began while counters were attached to the others: those that an uncounted thread made \
                  are not counted",
                 self.late_threads
+            ));
+        }
+        if self.lost_records > 0 {
+            let lost = self.lost_records;
+            notes.push(format!(
+                "{lost} records of threads were lost: the counts of those threads are with the first one"
             ));
         }
         notes.extend(self.notes_on_absent());
@@ -259,8 +286,13 @@ mod tests {
     #[test]
     fn an_interval_has_what_was_counted_in_it() {
         let events = Events::parse(&["cs".to_owned()]).expect("an event");
-        let mut intervals =
-            Intervals::new(Given { events: &events, command: Vec::new(), pid: Some(1), metrics: &[] });
+        let mut intervals = Intervals::new(Given {
+            events: &events,
+            command: Vec::new(),
+            pid: Some(1),
+            metrics: &[],
+            whole_processes: false,
+        });
         let values: Vec<f64> = [(100, 10), (200, 40), (300, 45)]
             .map(|(at, count)| intervals.next(&counts(at, count)).0.rows()[0].state.mean().expect("counted"))
             .to_vec();
