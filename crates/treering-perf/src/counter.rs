@@ -136,7 +136,7 @@ fn attribute(event: &EventName, mode: Modes, on_exec: bool, follows: bool) -> ab
     attribute
 }
 
-/// What a refusal to open an event means. That too many files are open is no property of the event.
+/// The meaning of a refusal to open an event. That too many files are open is no property of the event.
 fn absence_for(error: io::Error) -> io::Result<Absence> {
     match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM) => Err(error),

@@ -14,7 +14,7 @@ use crate::sys::{
 };
 use crate::thread_counts::{ThreadCounters, ThreadCounts};
 
-/// What to count, and for how long.
+/// The events to count, where, and for how long.
 #[derive(Clone, Debug)]
 pub struct CountOptions {
     /// The program or process.
@@ -43,7 +43,7 @@ pub enum EventCount {
 pub struct EventCounts {
     /// Of every event, in the order in which they were asked for.
     pub counts: Vec<EventCount>,
-    /// Which of them the kernel counted in user mode alone, as this user may not see more.
+    /// For each of them, whether the kernel counted it in user mode alone, as this user may not see more.
     pub user_only: Vec<bool>,
     /// From the start to the end, or until now.
     pub elapsed: Duration,
@@ -56,7 +56,7 @@ pub struct CountedRun {
     pub counts: EventCounts,
     /// How it ended.
     pub finish: Finish,
-    /// What `wait4(2)` tells of a program that was launched and has ended.
+    /// The answer of `wait4(2)`, for a program that was launched and has ended.
     pub usage: Option<Usage>,
     /// Whether a signal asked to end.
     pub interrupted: bool,

@@ -24,9 +24,9 @@ pub struct Exact<'a> {
     pub profile: &'a Profile,
     /// The mixes.
     pub mixes: Mixes,
-    /// What a model of caches and branches counted, by its names.
+    /// The counts of a model of caches and branches, by its names.
     pub modelled: Vec<(String, u64)>,
-    /// What else a reader must know, as sentences.
+    /// Facts that a reader must know, as sentences.
     pub notes: Vec<String>,
 }
 

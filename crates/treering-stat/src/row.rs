@@ -6,7 +6,7 @@ use treering_measure::Summary;
 use crate::rate::{self, Rate};
 use crate::run::{Absence, Count, Source, Stat, Unit};
 
-/// What is said of an event.
+/// An event's row of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Its name.
@@ -32,7 +32,7 @@ pub enum State {
         values: Vec<f64>,
         /// The least part of a run's time in which it was counted, from 0 to 1.
         running: f64,
-        /// Who counted.
+        /// The counter.
         source: Source,
     },
     /// It was not, or not in every run.
@@ -66,7 +66,7 @@ impl State {
 }
 
 impl Stat {
-    /// What is said of every event.
+    /// The row of every event.
     pub fn rows(&self) -> Vec<Row> {
         let states: Vec<State> = (0..self.events.len())
             .map(|at| State::of(&self.runs.iter().map(|run| run.counts[at]).collect::<Vec<_>>()))

@@ -1,4 +1,4 @@
-//! What was counted.
+//! Counts of runs.
 
 /// Counts of events in runs of one program.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Stat {
     pub runs: Vec<Run>,
     /// The counts of each thread, or of each process, of the last run; none if they were not asked for.
     pub parts: Vec<Part>,
-    /// What else a reader must know, as sentences.
+    /// Facts that a reader must know, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -89,13 +89,13 @@ pub struct Run {
     pub metrics: Vec<Option<f64>>,
     /// From the start to the end.
     pub elapsed_ns: f64,
-    /// What the kernel told when the program ended.
+    /// The kernel's account of the program when it ended.
     pub resources: Option<Resources>,
     /// How it ended, as `exit 0` or `SIGSEGV`.
     pub end: Option<String>,
 }
 
-/// What the kernel tells of a program, and of the children that it waited for, when it ends.
+/// The kernel's account of a program, and of the children that it waited for, when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Resources {
     /// Time in its own code.
@@ -115,14 +115,14 @@ pub enum Count {
         value: f64,
         /// That part, from 0 to 1.
         running: f64,
-        /// Who counted.
+        /// The counter.
         source: Source,
     },
     /// It was not.
     Absent(Absence),
 }
 
-/// Who counted an event.
+/// The counter of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The kernel's events, in all modes that were asked for.

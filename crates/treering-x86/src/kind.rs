@@ -6,7 +6,7 @@ use crate::decode::decode_while;
 use crate::disassembly::Flow;
 use crate::memory::{Access, MemoryUse, Operand};
 
-/// What an instruction is for.
+/// The purpose of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Copies a general register, a constant or memory; conditional ones and conversions of width too.

@@ -314,7 +314,7 @@ _start: mov $1000, %ecx
         syscall
 ";
 
-/// What a compiler makes of sorting and of floating-point numbers, without a C library as well.
+/// Sorting and floating-point numbers as a compiler translates them, without a C library as well.
 const SORTS: &str = "
 static unsigned long numbers[256]; static double sums[256]; static char bytes[256];
 void _start(void) {
@@ -397,7 +397,7 @@ fn exact_counts_pass_the_end_on_and_model_misses() {
     let session = Session::new();
     let (document, outcome) = exact(&session, &["--model", "cache"], &words(&["sh", "-c", "exit 3"]));
     assert_eq!((outcome.shell_status(), &document["end"]), (3, &Value::from("exit 3")));
-    let modelled = document["modelled"].as_object().expect("what the model counted");
+    let modelled = document["modelled"].as_object().expect("counts of the model");
     assert!(modelled["Dr"].as_u64() > modelled["D1mr"].as_u64(), "{modelled:#?}");
     let table = session.run(&[
         "stat",

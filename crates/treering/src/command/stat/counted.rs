@@ -1,4 +1,4 @@
-//! What was counted, as it is told.
+//! The kernel's counts, as they are told.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use treering_stat::{Absence as Reason, Count, Metric, MetricName, Part, Resource
 use super::events::Events;
 use crate::ending::signal_name;
 
-/// What the user has given.
+/// The user's choices.
 #[derive(Clone, Debug)]
 pub(super) struct Given<'a> {
     pub(super) events: &'a Events,
@@ -165,7 +165,7 @@ impl<'a> Whole<'a> {
         }
         if has_source(Source::Wait) {
             notes.push(
-                "what wait4 tells is of the program and the children that it waited for, from before the program was \
+                "numbers by wait4 are of the program and the children that it waited for, from before the program was \
                  executed"
                     .to_owned(),
             );
@@ -211,7 +211,7 @@ impl<'a> Intervals<'a> {
         Self { given, before: None }
     }
 
-    /// What was counted since the last time, with the times of its beginning and end in nanoseconds.
+    /// The counts since the last time, with the times of its beginning and end in nanoseconds.
     pub(super) fn next(&mut self, counts: &EventCounts) -> (Stat, f64, f64) {
         let mut since = counts.clone();
         let mut from = Duration::ZERO;

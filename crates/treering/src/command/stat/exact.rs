@@ -115,7 +115,7 @@ impl Stat {
     }
 }
 
-/// What the model counted, if there is one.
+/// The counts of the model, if there is one.
 fn modelled(profile: &Profile) -> Vec<(String, u64)> {
     let metrics = profile
         .metrics()
