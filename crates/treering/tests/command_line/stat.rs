@@ -237,6 +237,55 @@ fn threads_and_processes_add_up_to_the_run() {
     assert!((all - whole).abs() < 0.25 * whole, "{all} {whole}");
 }
 
+/// Threads that make threads, in a process and in a child of it: each but the first of a process sleeps five times.
+const SLEEPERS: &str = "
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *sleeps(void *last) {
+    pthread_t threads[3];
+    for (int i = 0; !last && i < 3; i++) pthread_create(&threads[i], 0, sleeps, (void *)1);
+    volatile long sum = 0;
+    for (int i = 0; i < 5; i++) { for (long j = 0; j < 100000; j++) sum += j; usleep(200); }
+    for (int i = 0; !last && i < 3; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+int main(void) {
+    int child = fork();
+    pthread_t thread;
+    pthread_create(&thread, 0, sleeps, 0);
+    pthread_join(thread, 0);
+    if (child) wait(0);
+    return 0;
+}
+";
+
+/// The kernel exchanges the events of threads that follow each other on a processor, and mixed up their counts.
+#[test]
+fn threads_keep_their_own_counts() {
+    let session = Session::new();
+    let events = "syscalls:sys_enter_clock_nanosleep,task-clock,page-faults,context-switches";
+    if perf_stat(events, &["true"]).is_none() {
+        return skip("perf counts no tracepoints here");
+    }
+    let (file, built) = (session.path("sleepers.c"), session.path("sleepers"));
+    std::fs::write(&file, SLEEPERS).expect("a file");
+    let made = Command::new("cc").args(["-pthread", "-o"]).arg(&built).arg(&file).status();
+    assert!(made.expect("the compiler is installed").success());
+    let (document, _) =
+        stat(&session, &["--per-thread", "-e", events], &[built.to_str().expect("a path of letters")]);
+    let parts = document["parts"].as_array().expect("a list of threads");
+    let sleeps = parts.iter().map(|part| part["counts"]["syscalls:sys_enter_clock_nanosleep"].as_u64());
+    let mut sleeps: Vec<u64> = sleeps.map(|count| count.expect("a count")).collect();
+    sleeps.sort_unstable();
+    // Two first threads wait, and four threads of each process sleep.
+    assert_eq!(sleeps, [0, 0, 5, 5, 5, 5, 5, 5, 5, 5], "{document:#}");
+    for name in ["page-faults", "context-switches"] {
+        let sum: f64 = parts.iter().filter_map(|part| part["counts"][name].as_f64()).sum();
+        assert_eq!(Some(sum), counted(&document, name), "{name}: {document:#}");
+    }
+}
+
 #[test]
 fn metrics_have_numbers_only_where_their_events_do() {
     let session = Session::new();
