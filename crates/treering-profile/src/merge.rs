@@ -22,11 +22,15 @@ pub fn merge(profiles: &[&Profile]) -> Profile {
     let mut merged = Profile::new(rule);
     let kept = profiles.iter().filter_map(|profile| measured_metric(profile)).min();
     let weighted = weighted_metrics(profiles);
+    let timed = only_timed(profiles);
     let mut parts = Parts::default();
-    for profile in profiles {
+    for (at, profile) in profiles.iter().enumerate() {
         let with_activations = measured_metric(profile) == kept;
         let weighed = with_weights(profile, &weighted);
         let translation = Translation::append(&mut merged, &weighed, with_activations);
+        if timed == Some(at) {
+            translation.timeline(&mut merged, &weighed);
+        }
         translation.code(&mut merged, &weighed, &mut parts);
     }
     if profiles.iter().any(|profile| !profile.code.is_empty()) {
@@ -40,9 +44,30 @@ pub fn merge(profiles: &[&Profile]) -> Profile {
             .metadata
             .note(format!("statistics of single activations are left out but for those of {kept}"));
     }
+    if timed.is_none() && profiles.iter().any(|profile| profile.timeline.is_some()) {
+        merged.metadata.note(
+            "the times of costs are left out: each of the profiles put together has a time of its own, or none",
+        );
+    }
     merged.compact_line_costs();
     merged.compact_address_costs();
     merged
+}
+
+/// The profile with a timeline, if it is the only one that has costs in the metrics that are timed in it.
+fn only_timed(profiles: &[&Profile]) -> Option<usize> {
+    let mut timed = profiles.iter().enumerate().filter(|(_, profile)| profile.timeline.is_some());
+    let (at, with_time) = timed.next()?;
+    let is_timed = |metric: &Metric| {
+        let mut same =
+            with_time.metrics().filter(|(_, known)| (&known.name, known.unit) == (&metric.name, metric.unit));
+        same.any(|(known, _)| with_time.has_time(known))
+    };
+    let costs_elsewhere = profiles.iter().enumerate().filter(|&(other, _)| other != at).any(|(_, other)| {
+        let mut timed = other.metrics().filter(|(_, metric)| is_timed(metric));
+        timed.any(|(metric, _)| other.run_cost(metric) > 0)
+    });
+    (timed.next().is_none() && !costs_elsewhere).then_some(at)
 }
 
 /// The name of the metric that a profile has statistics of activations in.
@@ -275,6 +300,13 @@ impl Translation {
             into.add_activations_of(from, &nodes, &self.metrics);
         }
         into.add_points_of(from, &nodes, &self.metrics);
+    }
+
+    fn timeline(&self, into: &mut Profile, from: &Profile) {
+        let node = |node: NodeId| self.nodes[node.index()];
+        let line = |line: LineId| self.lines[line.index()];
+        let place = |at: NodeId, of: Option<LineId>| Some((node(at), of.map(line)));
+        into.take_timeline_of(from, &self.metrics, place, |root| Some(node(root)));
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::{
     Activations, AddressCost, Arc, CodeCounts, Frame, Function, FunctionId, FunctionKind, Interner, Line,
-    LineCost, LineId, Metadata, Metric, MetricId, Module, ModuleId, NodeId, NodeMemory, NodeTable, Point,
-    Ports, Process, ProcessId, RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId, Tree, Unit,
-    Weights,
+    LineCost, LineId, Mark, Metadata, Metric, MetricId, Module, ModuleId, NodeId, NodeMemory, NodeTable,
+    Point, Ports, Process, ProcessId, RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId,
+    TimeCost, Timeline, Tree, Unit, Wait, Weights,
 };
 
 /// A profile: callers and callees, their costs, and how sure these are.
@@ -54,6 +54,8 @@ pub struct Profile {
     pub memory: NodeTable<NodeMemory>,
     /// Points of a series over time.
     pub points: Vec<Point>,
+    /// When costs arose, if that is known. It is that of one run.
+    pub timeline: Option<Timeline>,
     /// Counts of code by address; empty unless executions were counted.
     pub code: CodeCounts,
 }
@@ -86,6 +88,7 @@ impl Profile {
             ports: NodeTable::default(),
             memory: NodeTable::default(),
             points: Vec::new(),
+            timeline: None,
             code: CodeCounts::default(),
         }
     }
@@ -401,8 +404,49 @@ impl Profile {
                 && point.values.iter().all(|(metric, _)| metric.index() < self.metrics.len())
         };
         ensure(self.points.iter().all(fits), "a point refers to something missing")?;
+        self.timeline.as_ref().map_or(Ok(()), |timeline| self.validate_timeline(timeline))?;
         self.code.problem(self).map_or(Ok(()), |problem| Err(InvalidProfile(problem)))?;
         self.activations.as_ref().map_or(Ok(()), |activations| self.validate_activations(activations))
+    }
+
+    fn validate_timeline(&self, timeline: &Timeline) -> Result<(), InvalidProfile> {
+        let (nodes, metrics, threads) = (self.tree.len(), self.metrics.len(), self.threads.len());
+        let few = timeline.slot_ns > 0 && timeline.slots() <= Timeline::MOST_SLOTS;
+        ensure(few, "a timeline has too many slots")?;
+        let slots = timeline.slots();
+        let mut sums = vec![0_u64; metrics];
+        let mut fits = |cost: &TimeCost| {
+            let known = u64::from(cost.slot) < slots
+                && cost.node.index() < nodes
+                && cost.line.is_none_or(|line| line.index() < self.lines.len());
+            let sum = sums.get_mut(cost.metric.index());
+            let fits = sum.is_some_and(|sum| {
+                let larger = sum.checked_add(cost.amount);
+                *sum = larger.unwrap_or(*sum);
+                larger.is_some()
+            });
+            known && fits
+        };
+        ensure(timeline.costs.iter().all(&mut fits), "a cost of a slot refers to something missing")?;
+        if let Some(waits) = &timeline.waits {
+            let known = |metric: MetricId| metric.index() < metrics;
+            ensure(known(waits.time) && known(waits.count), "the metrics of waits are missing")?;
+            let mut sum = sums[waits.time.index()];
+            let mut fits = |wait: &Wait| {
+                let known = wait.node.index() < nodes && wait.end_ns <= timeline.length_ns;
+                let longer =
+                    wait.end_ns.checked_sub(wait.start_ns).and_then(|length| sum.checked_add(length));
+                sum = longer.unwrap_or(sum);
+                known && longer.is_some()
+            };
+            ensure(waits.intervals.iter().all(&mut fits), "a wait refers to something missing")?;
+        }
+        ensure(
+            timeline.lives.iter().all(|life| life.thread.index() < threads),
+            "the thread of a life is missing",
+        )?;
+        let fits = |mark: &Mark| mark.thread.index() < threads && mark.name.index() < self.strings.len();
+        ensure(timeline.marks.iter().all(fits), "a mark refers to something missing")
     }
 
     fn validate_activations(&self, activations: &Activations) -> Result<(), InvalidProfile> {
