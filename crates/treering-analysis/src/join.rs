@@ -267,6 +267,11 @@ fn without_inlined(profile: &Profile) -> Cow<'_, Profile> {
     let metrics: Vec<MetricId> = profile.metrics().map(|(metric, _)| metric).collect();
     folded.add_details_of(profile, &nodes, &metrics);
     folded.add_points_of(profile, &nodes, &metrics);
+    let place = |node: NodeId, line| {
+        let line = if is_inlined(node) { site[node.index()] } else { line };
+        Some((nodes[node.index()]?, line))
+    };
+    folded.take_timeline_of(profile, &metrics, place, |root| nodes[root.index()]);
     folded.add_address_costs_of(profile, &nodes);
     folded.address_costs.iter_mut().for_each(|row| row.function = row.holder);
     folded.compact_address_costs();

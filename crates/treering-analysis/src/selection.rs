@@ -319,6 +319,13 @@ impl<'a> Copy<'a> {
         let shown: Vec<_> = self.from.tree.nodes().zip(&nodes).map(of_shown).collect();
         self.into.add_details_of(self.from, &shown, &metrics);
         self.into.add_points_of(self.from, &nodes, &metrics);
+        let Self { from, into, hide, reached_from, nodes: all } = self;
+        let is_hidden = |node| hide.is_some_and(|hide| hide.contains(from.tree.function(node)));
+        let place = |node: NodeId, line| {
+            let line = if is_hidden(node) { reached_from[node.index()] } else { line };
+            Some((nodes[node.index()]?, line))
+        };
+        into.take_timeline_of(from, &metrics, place, |root| all[root.index()]);
         self.into.add_code_of(self.from, &nodes);
         nodes
     }

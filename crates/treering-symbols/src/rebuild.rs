@@ -338,11 +338,24 @@ impl<'p> Rebuild<'p> {
     }
 
     /// Details beside calls and costs go where these go.
-    fn details(&mut self, nodes: &[Resting]) {
-        let nodes: Vec<_> = nodes.iter().map(|resting| Some(resting.node)).collect();
+    fn details(&mut self, resting: &[Resting]) {
+        let nodes: Vec<_> = resting.iter().map(|resting| Some(resting.node)).collect();
         let metrics: Vec<_> = self.from.metrics().map(|(metric, _)| metric).collect();
         self.into.add_details_of(self.from, &nodes, &metrics);
         self.into.add_points_of(self.from, &nodes, &metrics);
+        self.timeline(resting, &metrics);
+    }
+
+    /// The times of costs, on the lines that these are on.
+    fn timeline(&mut self, nodes: &[Resting], metrics: &[MetricId]) {
+        let costs = self.from.timeline.iter().flat_map(|timeline| &timeline.costs);
+        let lines: HashSet<LineId> = costs.filter_map(|cost| cost.line).collect();
+        let lines: HashMap<_, _> = lines.into_iter().map(|line| (line, self.line(line))).collect();
+        let place = |node: NodeId, line: Option<LineId>| {
+            let at = nodes[node.index()];
+            Some((at.node, at.line.or_else(|| lines.get(&line?).copied())))
+        };
+        self.into.take_timeline_of(self.from, metrics, place, |root| Some(nodes[root.index()].node));
     }
 
     fn cost(&mut self, metric: MetricId, cost: u64, at: Resting) {
