@@ -5,6 +5,7 @@
 
 mod code;
 mod detail;
+mod timeline;
 
 use treering_profile::{
     AddressCost, Arc, Function, Interner, InvalidProfile, Line, LineCost, Module, Process, Profile,
@@ -17,6 +18,7 @@ use crate::trg::content::{Columns, Content, Decoded, End, Meta, Nodes, Table, To
 
 use code::{Code, CodeLengths};
 use detail::{Details, Lengths};
+use timeline::{TimeLengths, Times};
 
 const NONE: u32 = u32::MAX;
 
@@ -41,6 +43,7 @@ pub(crate) struct Assembly {
     sources: Vec<Source>,
     details: Details,
     code: Code,
+    times: Times,
     ended: bool,
     /// How many nodes and metrics there will be, or 0 if not known.
     expected_nodes: usize,
@@ -72,6 +75,7 @@ impl Assembly {
             sources: Vec::new(),
             details: Details::default(),
             code: Code::default(),
+            times: Times::default(),
             ended: false,
             expected_nodes: 0,
             expected_metrics: 0,
@@ -127,6 +131,12 @@ impl Assembly {
             Content::Branches(rows) => self.code.branches(rows, self.code_lengths()),
             Content::CodeLines(rows) => self.code.lines(rows, self.code_lengths()),
             Content::Uncounted(rows) => self.code.uncounted(rows, self.code_lengths()),
+            Content::Timeline(heads) => self.times.head(heads, self.time_lengths()),
+            Content::TimeCosts(costs) => self.times.costs(costs, self.time_lengths()),
+            Content::Waits(waits) => self.times.waits(waits, self.time_lengths()),
+            Content::Lives(lives) => self.times.lives(lives, self.time_lengths()),
+            Content::Marks(marks) => self.times.marks(marks, self.time_lengths()),
+            Content::LostSamples(losses) => self.times.losses(losses),
             Content::End(end) => self.end(&end),
         }
     }
@@ -134,6 +144,16 @@ impl Assembly {
     fn lengths(&self) -> Lengths {
         Lengths {
             nodes: self.parents.len(),
+            metrics: self.costs.len(),
+            threads: self.threads.len(),
+            strings: self.strings.len(),
+        }
+    }
+
+    fn time_lengths(&self) -> TimeLengths {
+        TimeLengths {
+            nodes: self.parents.len(),
+            lines: self.lines.len(),
             metrics: self.costs.len(),
             threads: self.threads.len(),
             strings: self.strings.len(),
@@ -387,6 +407,7 @@ impl Assembly {
         profile.sources = self.sources;
         self.details.finish(&mut profile, &self.threads);
         self.code.finish(&mut profile, &self.threads);
+        self.times.finish(&mut profile, &self.threads);
         profile.validate()?;
         Ok(profile)
     }

@@ -5,19 +5,21 @@ mod end;
 mod entry;
 mod meta;
 mod row;
+mod timeline;
 mod tree;
 
 use serde::{Serialize, Serializer};
 use treering_profile::{
     ActivationStatistics, AddressCost, Arc, BasicBlock, BlockExecutions, BranchCount, CodeBytes, CodeLine,
-    CodeSpace, Function, Line, LineCost, Module, NodeId, NodeMemory, PartialCount, Point, Ports, Process,
-    SizeCost, Source, Thread, TranslatedBlock, Uncounted,
+    CodeSpace, Function, Life, Line, LineCost, LostSamples, Mark, Module, NodeId, NodeMemory, PartialCount,
+    Point, Ports, Process, SizeCost, Source, Thread, TimeCost, TranslatedBlock, Uncounted, Wait,
 };
 
 pub(crate) use end::{End, Totals};
 pub(crate) use entry::{Entry, Frame, InMetric, Rows, Table, encode_in_metric, encode_rows, encode_table};
 pub(crate) use meta::Meta;
 pub(crate) use row::encode_strings;
+pub(crate) use timeline::TimelineHead;
 pub(crate) use tree::{Columns, Nodes, Values, encode_columns, encode_nodes};
 
 use crate::trg::varint::Decoder;
@@ -99,6 +101,12 @@ contents! {
     CodeLines: Vec<CodeLine>,
     Uncounted: Vec<Uncounted>,
     AddressCosts: Vec<AddressCost>,
+    Timeline: Vec<TimelineHead>,
+    TimeCosts: Vec<TimeCost>,
+    Waits: Vec<Wait>,
+    Lives: Vec<Life>,
+    Marks: Vec<Mark>,
+    LostSamples: Vec<LostSamples>,
     End: End,
 }
 

@@ -96,6 +96,18 @@ kinds! {
     Uncounted = 27 "UNCOUNTED",
     /// Costs by address, to be added to those known.
     AddressCosts = 28 "ADDRESS_COSTS",
+    /// The slots and the length of the run; the last one holds.
+    Timeline = 29 "TIMELINE",
+    /// Costs by slot of time, to be added to those known.
+    TimeCosts = 30 "TIME_COSTS",
+    /// When threads were off the processor.
+    Waits = 31 "WAITS",
+    /// When threads began and ended.
+    Lives = 32 "LIVES",
+    /// Moments and intervals with a name.
+    Marks = 33 "MARKS",
+    /// When samples were lost.
+    LostSamples = 34 "LOST_SAMPLES",
     /// The end: an index of all frames, and totals.
     End = 0xffff "END",
 }

@@ -38,6 +38,17 @@ impl<W: Write> Output<W> {
         &self.frames
     }
 
+    /// How many bytes there are so far.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// How many bytes a frame of this payload would take.
+    pub(crate) fn packed_length(&mut self, payload: &[u8]) -> Result<usize, WriteError> {
+        self.pack(payload)?;
+        Ok(HEADER + self.packed.len().min(payload.len()))
+    }
+
     /// Writes one frame, compressed where that makes it shorter. END is never compressed.
     pub(crate) fn frame(&mut self, kind: Kind, payload: &[u8]) -> Result<(), WriteError> {
         if payload.len() > MAX_RAW {

@@ -2,6 +2,7 @@
 
 mod code;
 mod detail;
+mod timeline;
 
 use std::io::Write;
 use std::ops::Range;
@@ -17,6 +18,7 @@ use crate::trg::{Kind, WriteError};
 
 use code::WrittenCode;
 use detail::WrittenDetails;
+use timeline::WrittenTimeline;
 
 /// How many entries or nodes a frame holds at most. Larger frames are hardly smaller in the file,
 /// and more is lost with a damaged one.
@@ -38,6 +40,7 @@ pub fn write(profile: &Profile, writer: impl Write) -> Result<(), WriteError> {
     file.rows(Kind::Arcs, &profile.arcs)?;
     file.details(profile, &written.details)?;
     file.code(profile, &written.code)?;
+    file.bounded_timeline(profile)?;
     file.end(Totals::of(profile, profile.line_costs.len() as u64))
 }
 
@@ -127,6 +130,7 @@ impl<W: Write> Appender<W> {
         self.file.rows(Kind::Arcs, &profile.arcs[self.written.arcs..])?;
         self.file.details(profile, &self.written.details)?;
         self.file.code(profile, &self.written.code)?;
+        self.file.timeline(profile, &self.written.timeline)?;
         self.file.output.flush()?;
         self.written.update(profile, all);
         Ok(())
@@ -153,6 +157,7 @@ struct Written {
     sources: usize,
     details: WrittenDetails,
     code: WrittenCode,
+    timeline: WrittenTimeline,
 }
 
 impl Written {
@@ -180,7 +185,8 @@ impl Written {
             return Err(WriteError::NotAnExtension("a cost is lower"));
         }
         self.details.check_extension(profile)?;
-        self.code.check_extension(profile)
+        self.code.check_extension(profile)?;
+        self.timeline.check_extension(profile)
     }
 
     /// The line costs that were added, and all of them joined.
@@ -217,6 +223,7 @@ impl Written {
         self.sources = profile.sources.len();
         self.details.update(profile);
         self.code.update(profile);
+        self.timeline.update(profile);
     }
 }
 

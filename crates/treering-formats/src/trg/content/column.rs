@@ -4,8 +4,8 @@ use std::ops::Deref;
 
 use serde_json::{Value, json};
 use treering_profile::{
-    BlockId, BranchKind, CodeAddress, CodeSpaceId, FunctionId, LineId, MetricId, ModuleId, ModuleKind,
-    NodeId, ProcessId, RunId, StatedAddress, StringId, ThreadId, UncountedReason,
+    BlockId, BranchKind, CodeAddress, CodeSpaceId, FunctionId, LineId, MarkKind, MetricId, ModuleId,
+    ModuleKind, NodeId, ProcessId, RunId, StatedAddress, StringId, ThreadId, UncountedReason,
 };
 
 use crate::trg::Damage;
@@ -94,6 +94,24 @@ numbers! {
     u32: |number| json!(number), |number| u64::from(*number), narrow;
     i64: |number| json!(number), |number| number.cast_unsigned(), |stored| Ok(stored.cast_signed());
     StatedAddress: |address| json!(address.0), |address| address.0, |stored| Ok(Self(stored));
+}
+
+impl Number for Option<u64> {
+    const DESCRIBED: &'static str = " plus 1 or 0";
+
+    #[inline]
+    fn stored(&self) -> u64 {
+        self.map_or(0, |number| number.saturating_add(1))
+    }
+
+    #[inline]
+    fn of_stored(stored: u64) -> Result<Self, Damage> {
+        Ok(stored.checked_sub(1))
+    }
+
+    fn show(&self) -> Value {
+        json!(self)
+    }
 }
 
 /// Indexes of tables, and those that may be missing, which are stored as the index plus 1, or 0.
@@ -215,6 +233,37 @@ impl OneByte for UncountedReason {
 
     fn show(self) -> Value {
         json!(self.as_str())
+    }
+}
+
+impl OneByte for MarkKind {
+    fn number(self) -> u8 {
+        self as u8
+    }
+
+    fn of_number(number: u8) -> Result<Self, Damage> {
+        [Self::Mark, Self::Exec]
+            .into_iter()
+            .find(|&kind| kind as u8 == number)
+            .ok_or(Damage::Content("a mark is of an unknown kind"))
+    }
+
+    fn show(self) -> Value {
+        json!(self as u8)
+    }
+}
+
+impl OneByte for bool {
+    fn number(self) -> u8 {
+        self.into()
+    }
+
+    fn of_number(number: u8) -> Result<Self, Damage> {
+        Ok(number != 0)
+    }
+
+    fn show(self) -> Value {
+        json!(self)
     }
 }
 
