@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use treering_profile::{Function, FunctionId, FunctionKind, MetricId, NodeId, Profile};
+use treering_profile::{Function, FunctionId, FunctionKind, MetricId, NodeId, Profile, Wait};
 
 /// Follows threads that wait off the processor, from the kernel's records of switches.
 ///
@@ -15,6 +15,8 @@ pub(crate) struct Blocked {
     time: MetricId,
     /// How often they were.
     count: MetricId,
+    /// The time of the clock when the recording began.
+    start_ns: u64,
     threads: HashMap<u32, Waiting>,
 }
 
@@ -22,8 +24,10 @@ pub(crate) struct Blocked {
 struct Waiting {
     /// Where the thread was last seen.
     last_seen: Option<Seen>,
-    /// When it left the processor to wait.
+    /// When it left the processor.
     since: Option<u64>,
+    /// Whether it was made to.
+    preempted: bool,
 }
 
 /// Where a thread was seen.
@@ -36,8 +40,8 @@ enum Seen {
 }
 
 impl Blocked {
-    pub(crate) fn new(time: MetricId, count: MetricId) -> Self {
-        Self { time, count, threads: HashMap::new() }
+    pub(crate) fn new(time: MetricId, count: MetricId, start_ns: u64) -> Self {
+        Self { time, count, start_ns, threads: HashMap::new() }
     }
 
     /// A thread was sampled while it ran.
@@ -50,23 +54,35 @@ impl Blocked {
         self.threads.entry(tid).or_default().last_seen = Some(Seen::Blocking(node));
     }
 
-    /// A thread left its processor to wait.
-    pub(crate) fn leave(&mut self, tid: u32, time: u64) {
-        self.threads.entry(tid).or_default().since = Some(time);
+    /// A thread left its processor: to wait, or since another was to run there.
+    pub(crate) fn leave(&mut self, tid: u32, time: u64, preempted: bool) {
+        let thread = self.threads.entry(tid).or_default();
+        (thread.since, thread.preempted) = (Some(time), preempted);
     }
 
-    /// A thread entered a processor: charges its wait. `root` is the root of its tree, for a
+    /// A thread entered a processor: charges its wait, unless it was ready all the time. `root` is the root of its tree, for a
     /// thread that was never seen.
     pub(crate) fn enter(&mut self, profile: &mut Profile, tid: u32, time: u64, root: NodeId) {
         let Some(waiting) = self.threads.get_mut(&tid) else { return };
         let Some(since) = waiting.since.take() else { return };
         let node = match waiting.last_seen {
+            Some(Seen::Blocking(node) | Seen::Running(node)) if waiting.preempted => node,
+            None if waiting.preempted => root,
             Some(Seen::Blocking(node)) => node,
             Some(Seen::Running(node)) => marked(profile, node, "[blocked: stack of the nearest sample]"),
             None => marked(profile, root, "[blocked: stack unknown]"),
         };
-        profile.tree.add_self_cost(self.time, node, time.saturating_sub(since));
-        profile.tree.add_self_cost(self.count, node, 1);
+        let preempted = waiting.preempted;
+        // Of times before the recording nothing is known.
+        let (start_ns, end_ns) = (since.max(self.start_ns), time.max(self.start_ns).max(since));
+        if !preempted {
+            profile.tree.add_self_cost(self.time, node, end_ns - start_ns);
+            profile.tree.add_self_cost(self.count, node, 1);
+        }
+        if let Some(timeline) = &mut profile.timeline {
+            let (start_ns, end_ns) = (start_ns - self.start_ns, end_ns - self.start_ns);
+            timeline.add_wait(self.time, self.count, Wait { start_ns, end_ns, node, preempted });
+        }
     }
 
     /// A thread has ended.
@@ -106,21 +122,31 @@ mod tests {
         let time = profile.add_metric(Metric::exact("off-cpu", Unit::Nanoseconds));
         let count = profile.add_metric(Metric::exact("waits", Unit::Count));
         let thread = profile.add_single_thread("main");
+        profile.timeline = Some(treering_profile::Timeline::new());
         let root = profile.threads[thread.index()].root;
         let function = unknown_function(&mut profile, "read");
         let node = profile.tree.child(root, function, None);
-        let mut blocked = Blocked::new(time, count);
-        blocked.leave(1, 100);
+        let mut blocked = Blocked::new(time, count, 50);
+        blocked.leave(1, 100, false);
         blocked.enter(&mut profile, 1, 130, root);
         blocked.ran(1, node);
-        blocked.leave(1, 200);
+        blocked.leave(1, 200, false);
         blocked.enter(&mut profile, 1, 250, root);
         blocked.enter(&mut profile, 1, 300, root);
         blocked.blocks(1, node);
-        blocked.leave(1, 400);
+        blocked.leave(1, 400, false);
         blocked.enter(&mut profile, 1, 405, root);
         assert_eq!(profile.tree.self_cost(time, node), 5);
         assert_eq!((profile.run_cost(time), profile.run_cost(count)), (85, 3));
         assert_eq!(profile.tree.self_cost(time, root), 0);
+        blocked.leave(1, 500, true);
+        blocked.enter(&mut profile, 1, 520, root);
+        assert_eq!((profile.run_cost(time), profile.run_cost(count)), (85, 3));
+        let timeline = profile.timeline.expect("it is kept");
+        let waits = timeline.waits.expect("there are waits").intervals;
+        let times = waits.iter().map(|wait| (wait.start_ns, wait.end_ns, wait.preempted));
+        let expected = [(50, 80, false), (150, 200, false), (350, 355, false), (450, 470, true)];
+        assert_eq!(times.collect::<Vec<_>>(), expected);
+        assert_eq!(waits[3].node, node);
     }
 }

@@ -25,6 +25,8 @@ pub struct Options {
     pub kernel: bool,
     /// Whether to measure how long threads were blocked, and where.
     pub off_cpu: bool,
+    /// Whether to keep when costs arose.
+    pub time: bool,
     /// When to stop; nothing for the end of the program.
     pub duration: Option<Duration>,
     /// From which intervals are drawn.
@@ -55,6 +57,7 @@ impl Options {
             stack_bytes: 32 << 10,
             kernel: true,
             off_cpu: false,
+            time: true,
             duration: None,
             seed: fastrand::u64(..),
         }

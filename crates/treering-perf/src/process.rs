@@ -5,7 +5,9 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use treering_profile::{Module, ModuleId, ModuleKind, Process, ProcessId, Profile, RunId, ThreadId};
+use treering_profile::{
+    Life, Mark, MarkKind, Module, ModuleId, ModuleKind, Process, ProcessId, Profile, RunId, ThreadId,
+};
 
 use crate::address_space::AddressSpace;
 use crate::binary::Binaries;
@@ -50,6 +52,10 @@ struct Running {
 struct RunningThread {
     id: Option<ThreadId>,
     name: String,
+    /// When it was made, if that was seen.
+    started: Option<u64>,
+    /// When it began to run a program, if its entry in the profile does not tell yet.
+    exec: Option<u64>,
 }
 
 impl Processes {
@@ -125,7 +131,7 @@ impl Processes {
     }
 
     /// Notes that a thread or process was made: a process starts as a copy of its parent.
-    pub(crate) fn fork(&mut self, pid: u32, parent_pid: u32, tid: u32) {
+    pub(crate) fn fork(&mut self, pid: u32, parent_pid: u32, tid: u32, time: u64) {
         if pid != parent_pid {
             let parent = self.running.get(&parent_pid);
             let space = parent.map(|parent| parent.space.clone()).unwrap_or_default();
@@ -134,7 +140,7 @@ impl Processes {
         }
         let process = self.running.entry(pid).or_default();
         let name = process.name.clone();
-        process.threads.insert(tid, RunningThread { id: None, name });
+        process.threads.insert(tid, RunningThread { name, started: Some(time), ..RunningThread::default() });
     }
 
     /// Notes that a thread took a name.
@@ -146,17 +152,19 @@ impl Processes {
         process.threads.entry(tid).or_default().name = name;
     }
 
-    /// Notes that a process runs another program: its mappings are gone.
-    pub(crate) fn exec(&mut self, pid: u32) {
+    /// Notes that a process runs another program, by its first thread: its mappings are gone.
+    pub(crate) fn exec(&mut self, pid: u32, time: u64) {
         let process = self.running.entry(pid).or_default();
         process.space = AddressSpace::default();
+        process.threads.entry(pid).or_default().exec = Some(time);
     }
 
     /// Notes that a thread has ended; with its last thread, a process has.
-    pub(crate) fn exit(&mut self, profile: &mut Profile, pid: u32, tid: u32) {
+    pub(crate) fn exit(&mut self, profile: &mut Profile, pid: u32, tid: u32, time: u64) {
         let Some(process) = self.running.get_mut(&pid) else { return };
         if let Some(thread) = process.threads.remove(&tid) {
             thread.write_name(profile);
+            thread.write_life(profile, Some(time));
         }
         if process.threads.is_empty()
             && let Some(process) = self.running.remove(&pid)
@@ -177,7 +185,27 @@ impl Processes {
             .id
             .get_or_insert_with(|| profile.add_process(Process { run, pid, name: process.name.clone() }));
         let thread = process.threads.entry(tid).or_default();
-        *thread.id.get_or_insert_with(|| profile.add_thread(id, tid, thread.name.clone()))
+        if let Some(id) = thread.id {
+            return id;
+        }
+        let id = profile.add_thread(id, tid, thread.name.clone());
+        thread.id = Some(id);
+        thread.mark_exec(profile);
+        id
+    }
+
+    /// Marks in the timeline that a process runs another program, under its name.
+    pub(crate) fn mark_exec(&mut self, profile: &mut Profile, pid: u32) {
+        if let Some(thread) = self.running.get_mut(&pid).and_then(|process| process.threads.get_mut(&pid)) {
+            thread.mark_exec(profile);
+        }
+    }
+
+    /// States the lives of the threads that have not ended.
+    pub(crate) fn write_lives(&self, profile: &mut Profile) {
+        for thread in self.running.values().flat_map(|process| process.threads.values()) {
+            thread.write_life(profile, None);
+        }
     }
 
     /// The name of the program that a process runs.
@@ -222,6 +250,22 @@ impl RunningThread {
     fn write_name(&self, profile: &mut Profile) {
         if let Some(id) = self.id {
             profile.threads[id.index()].name.clone_from(&self.name);
+        }
+    }
+
+    /// States when it lived, if it is in the profile.
+    fn write_life(&self, profile: &mut Profile, end_ns: Option<u64>) {
+        if let (Some(thread), Some(timeline)) = (self.id, &mut profile.timeline) {
+            timeline.lives.push(Life { thread, start_ns: self.started, end_ns });
+        }
+    }
+
+    /// Marks when it began to run a program, once it is in the profile.
+    fn mark_exec(&mut self, profile: &mut Profile) {
+        let Some(thread) = self.id else { return };
+        if let (Some(time_ns), Some(timeline)) = (self.exec.take(), &mut profile.timeline) {
+            let name = profile.strings.intern(&self.name);
+            timeline.marks.push(Mark { time_ns, end_ns: None, thread, kind: MarkKind::Exec, name });
         }
     }
 }

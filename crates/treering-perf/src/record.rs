@@ -28,6 +28,7 @@ pub(crate) enum Record<'a> {
     Exited {
         pid: u32,
         tid: u32,
+        time: u64,
     },
     /// An event's count in a thread that has ended, and how long the event counted there.
     Counted {
@@ -39,6 +40,7 @@ pub(crate) enum Record<'a> {
     /// The ring was full.
     Lost {
         samples: u64,
+        time: u64,
     },
     /// The kernel paused sampling because it took too long.
     Throttled,
@@ -195,14 +197,14 @@ fn other<'a>(kind: u32, flags: u16, body: &'a [u8], trailer: &'a [u8; TRAILER]) 
         }
         abi::PERF_RECORD_EXIT => {
             let ((pid, _), (tid, _)) = (fields.pair()?, fields.pair()?);
-            Record::Exited { pid, tid }
+            Record::Exited { pid, tid, time }
         }
         abi::PERF_RECORD_READ => {
             let (_, tid) = fields.pair()?;
             Record::Counted { tid, event, count: fields.u64()?, running_ns: fields.u64()? }
         }
-        abi::PERF_RECORD_LOST => Record::Lost { samples: fields.u64().and(fields.u64())? },
-        abi::PERF_RECORD_LOST_SAMPLES => Record::Lost { samples: fields.u64()? },
+        abi::PERF_RECORD_LOST => Record::Lost { samples: fields.u64().and(fields.u64())?, time },
+        abi::PERF_RECORD_LOST_SAMPLES => Record::Lost { samples: fields.u64()?, time },
         abi::PERF_RECORD_THROTTLE => Record::Throttled,
         abi::PERF_RECORD_SWITCH => {
             let set = |flag| u32::from(flags) & flag != 0;

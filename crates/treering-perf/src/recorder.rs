@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use treering_profile::{
-    Frame, Function, Metric, MetricId, ModuleId, ModuleKind, NodeId, Profile, RecursionRule, Run, RunId,
-    StatedAddress, Unit,
+    Frame, Function, LostSamples, Metric, MetricId, ModuleId, ModuleKind, NodeId, Profile, RecursionRule,
+    Run, RunId, StatedAddress, Timeline, Unit,
 };
 
 use crate::address_space::{Cut, End};
@@ -158,6 +158,8 @@ struct Recorder {
     /// How many bytes of a stack are copied.
     stack_bytes: u32,
     started: Instant,
+    /// When that was, by the kernel's clock.
+    start_ns: u64,
     stack: Vec<u64>,
     frames: Vec<Frame>,
 }
@@ -185,6 +187,8 @@ const SETTLE_NS: u64 = 200_000;
 impl Recorder {
     fn new(options: &Options, session: Session, command: &[String], pid: u32) -> Self {
         let mut profile = Profile::new(RecursionRule::Full);
+        profile.timeline = options.time.then(Timeline::new);
+        let start_ns = monotonic_ns();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let run = profile.add_run(Run {
             command: command.to_vec(),
@@ -194,7 +198,7 @@ impl Recorder {
         let metrics = add_metrics(&mut profile, &session);
         let blocked = options.off_cpu.then(|| {
             let time = profile.add_metric(Metric::exact("off-cpu", Unit::Nanoseconds));
-            Blocked::new(time, profile.add_metric(Metric::exact("waits", Unit::Count)))
+            Blocked::new(time, profile.add_metric(Metric::exact("waits", Unit::Count)), start_ns)
         });
         describe(&mut profile, options, &session);
         let own: Vec<(u32, u32)> = session.own_threads().into_iter().map(|tid| (pid, tid)).collect();
@@ -219,6 +223,7 @@ impl Recorder {
             copy_helps: false,
             stack_bytes: options.accepted_stack_bytes(),
             started: Instant::now(),
+            start_ns,
             stack: Vec::new(),
             frames: Vec::new(),
         }
@@ -260,7 +265,11 @@ impl Recorder {
 
     fn checkpoint(&mut self, observer: &mut dyn Observer) {
         self.processes.write_names(&mut self.profile);
-        self.profile.runs[self.run.index()].duration_ns = self.started.elapsed().as_nanos() as u64;
+        let elapsed = self.started.elapsed().as_nanos() as u64;
+        self.profile.runs[self.run.index()].duration_ns = elapsed;
+        if let Some(timeline) = &mut self.profile.timeline {
+            timeline.extend_to(elapsed);
+        }
         observer.checkpoint(&self.profile);
     }
 
@@ -278,16 +287,19 @@ impl Recorder {
                 self.rights.mapped(mapped.pid);
                 self.processes.map(&mut self.profile, &mapped);
             }
-            Record::Named { pid, tid, name, exec, .. } => {
+            Record::Named { pid, tid, name, exec, time } => {
                 let name = String::from_utf8_lossy(name).into_owned();
                 if exec {
-                    self.processes.exec(pid);
+                    self.processes.exec(pid, self.since_start(time));
                     self.rights.executed(pid, &name);
                 }
                 self.processes.name(pid, tid, name);
+                if exec {
+                    self.processes.mark_exec(&mut self.profile, pid);
+                }
             }
-            Record::Forked { pid, parent_pid, tid, parent_tid, .. } => {
-                self.processes.fork(pid, parent_pid, tid);
+            Record::Forked { pid, parent_pid, tid, parent_tid, time } => {
+                self.processes.fork(pid, parent_pid, tid, self.since_start(time));
                 self.threads.iter_mut().flatten().for_each(|threads| threads.fork(pid, tid, parent_tid));
             }
             Record::Counted { tid, event, count, running_ns } => {
@@ -297,21 +309,33 @@ impl Recorder {
                     threads.count(tid, self.session.use_of(index, Reading { count, running_ns }));
                 }
             }
-            Record::Exited { pid, tid } => {
+            Record::Exited { pid, tid, time } => {
                 let name = self.processes.name_of(pid).unwrap_or_default();
                 self.threads.iter_mut().flatten().for_each(|threads| threads.exit(tid, name));
-                self.processes.exit(&mut self.profile, pid, tid);
+                let time = self.since_start(time);
+                self.processes.exit(&mut self.profile, pid, tid, time);
                 if let Some(blocked) = &mut self.blocked {
                     blocked.exit(tid);
                 }
             }
-            Record::Lost { samples } => self.profile.metadata.losses.lost_samples += samples,
+            Record::Lost { samples, time } => {
+                self.profile.metadata.losses.lost_samples += samples;
+                let time_ns = self.since_start(time);
+                if let Some(timeline) = &mut self.profile.timeline {
+                    timeline.losses.push(LostSamples { time_ns, samples });
+                }
+            }
             Record::Throttled => self.profile.metadata.losses.throttled += 1,
             Record::Switched { pid, tid, time, out, preempted } => {
                 self.add_switch(pid, tid, time, out, preempted);
             }
             Record::Other => {}
         }
+    }
+
+    /// A time of the kernel's clock, since the recording began.
+    fn since_start(&self, time: u64) -> u64 {
+        time.saturating_sub(self.start_ns)
     }
 
     fn add_sample(&mut self, sample: &Sample) {
@@ -327,6 +351,10 @@ impl Recorder {
         let weight = self.weight(index, sample, node);
         self.profile.tree.add_self_cost(cost, node, weight);
         self.profile.tree.add_self_cost(count, node, 1);
+        let time = self.since_start(sample.time);
+        if let Some(timeline) = &mut self.profile.timeline {
+            timeline.add(time, count, (node, None), 1);
+        }
         self.profile.metadata.losses.samples += 1;
         if let Some(blocked) = &mut self.blocked {
             blocked.ran(sample.tid, node);
@@ -402,8 +430,7 @@ impl Recorder {
     fn add_switch(&mut self, pid: u32, tid: u32, time: u64, out: bool, preempted: bool) {
         let Some(blocked) = &mut self.blocked else { return };
         match (out, preempted) {
-            (true, true) => {}
-            (true, false) => blocked.leave(tid, time),
+            (true, _) => blocked.leave(tid, time, preempted),
             (false, _) => {
                 let thread = self.processes.thread(&mut self.profile, self.run, pid, tid);
                 let root = self.profile.threads[thread.index()].root;
@@ -427,6 +454,10 @@ impl Recorder {
         let counted = self.session.processor_time();
         self.processes.write_names(&mut self.profile);
         self.charge_waits();
+        self.processes.write_lives(&mut self.profile);
+        if let Some(timeline) = &mut self.profile.timeline {
+            timeline.extend_to(elapsed.as_nanos() as u64);
+        }
         self.cuts.note(&mut self.profile, self.stack_bytes);
         self.session.note_of_rows().into_iter().for_each(|note| self.profile.metadata.note(note));
         if let Some(program) = self.launched.as_ref().filter(|_| self.profile.metadata.losses.samples == 0) {
