@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use treering_profile::{Arc, LineCost, MetricId, Profile, Tree};
+use treering_profile::{Arc, LineCost, MetricId, Profile, Tree, Waits};
 
 /// The profile without metrics that are levels, whose columns hold nothing but zeros, and without
 /// those that hold the weights of samples, which are no costs.
@@ -20,6 +20,17 @@ pub(crate) fn costs_only(profile: &Profile) -> Cow<'_, Profile> {
     for sampling in costs.metrics.iter_mut().filter_map(|metric| metric.sampling.as_mut()) {
         sampling.counted_by = place(MetricId::new(sampling.counted_by)).map_or(0, MetricId::raw);
         sampling.weights = None;
+    }
+    if let Some(timeline) = &mut costs.timeline {
+        timeline.costs.retain_mut(|cost| {
+            let kept = place(cost.metric);
+            cost.metric = kept.unwrap_or(cost.metric);
+            kept.is_some()
+        });
+        timeline.waits = timeline
+            .waits
+            .take()
+            .and_then(|waits| Some(Waits { time: place(waits.time)?, count: place(waits.count)?, ..waits }));
     }
     let moved = |cost: &LineCost| Some(LineCost { metric: place(cost.metric)?, ..*cost });
     costs.line_costs = profile.line_costs.iter().filter_map(moved).collect();

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use treering_profile::{
-    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metadata, MetricId, Module, ModuleId, NodeId,
-    Process, ProcessId, Profile, RecursionRule, Run, RunId, StringId, ThreadId,
+    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metadata, Metric, MetricId, Module, ModuleId,
+    NodeId, Process, ProcessId, Profile, RecursionRule, Run, RunId, StringId, ThreadId, TimeCost,
 };
 
 use crate::budget::{Budget, OverBudget};
@@ -31,6 +31,10 @@ pub(crate) struct Import {
     charged_nodes: usize,
     /// Whether a text was not UTF-8.
     not_utf8: bool,
+    /// The first time that a cost had, by the clock of the file.
+    start_ns: Option<u64>,
+    /// How many samples have no time.
+    timeless: u64,
 }
 
 impl Import {
@@ -53,6 +57,8 @@ impl Import {
             line: None,
             charged_nodes: 0,
             not_utf8: false,
+            start_ns: None,
+            timeless: 0,
         }
     }
 
@@ -151,6 +157,63 @@ impl Import {
         Ok(node)
     }
 
+    /// Adds the stack of a sample that was taken at a time of the file's clock, in nanoseconds, if it is known.
+    pub(crate) fn add_sample(
+        &mut self,
+        thread: ThreadId,
+        weights: &[(MetricId, u64)],
+        clock_ns: Option<u64>,
+    ) -> Result<NodeId, OverBudget> {
+        let node = self.add(thread, weights)?;
+        match clock_ns {
+            Some(clock_ns) => self.place_in_time(clock_ns, node, weights)?,
+            None => self.timeless += 1,
+        }
+        Ok(node)
+    }
+
+    /// States the time of the file's clock at which the run began.
+    pub(crate) fn begin_time(&mut self, clock_ns: u64) {
+        self.start_ns = Some(clock_ns);
+    }
+
+    /// Places costs of a node, and of the line that ran, in time.
+    pub(crate) fn place_in_time(
+        &mut self,
+        clock_ns: u64,
+        node: NodeId,
+        weights: &[(MetricId, u64)],
+    ) -> Result<(), OverBudget> {
+        let entries = weights.len() * size_of::<TimeCost>();
+        self.budget.bytes(entries as u64)?;
+        let start = *self.start_ns.get_or_insert(clock_ns);
+        let timeline = self.profile.timeline.get_or_insert_default();
+        timeline.clock_steps_back += u64::from(clock_ns < start);
+        let time = clock_ns.saturating_sub(start);
+        for &(metric, cost) in weights.iter().filter(|(_, cost)| *cost > 0) {
+            timeline.add(time, metric, (node, self.line), cost);
+        }
+        Ok(())
+    }
+
+    /// Leaves the costs of samples that all weigh the same to the metric that counts them.
+    fn finish_timeline(&mut self) {
+        let Some(timeline) = &mut self.profile.timeline else { return };
+        let metrics = &self.profile.metrics;
+        let equal =
+            |metric: &Metric| metric.sampling.as_ref().is_some_and(|sampling| sampling.period.is_some());
+        timeline.costs.retain(|cost| !equal(&metrics[cost.metric.index()]));
+        timeline.compact();
+        if timeline.length_ns <= 1 {
+            // One time for everything is none.
+            self.profile.timeline = None;
+            return;
+        }
+        let steps = timeline.clock_steps_back;
+        self.note_count("samples have no time, so they are in no part of the run", self.timeless);
+        self.note_count("samples are before the first one; they count as taken with it", steps);
+    }
+
     /// The node of a function below another, added at first sight.
     pub(crate) fn child(&mut self, above: NodeId, function: FunctionId) -> Result<NodeId, OverBudget> {
         let node = self.profile.tree.child(above, function, None);
@@ -204,6 +267,7 @@ impl Import {
     pub(crate) fn finish_own(mut self) -> Result<(Profile, ReadReport), ReadError> {
         self.note_if(self.not_utf8, NOT_UTF8);
         self.profile.compact_line_costs();
+        self.finish_timeline();
         self.profile.validate()?;
         Ok((self.profile, self.report))
     }

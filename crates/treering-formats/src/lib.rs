@@ -111,6 +111,8 @@ pub mod swi_profile;
 #[cfg(feature = "all")]
 mod text_line;
 #[cfg(feature = "all")]
+mod timed_costs;
+#[cfg(feature = "all")]
 pub mod trg;
 mod unit;
 #[cfg(feature = "all")]

@@ -10,11 +10,18 @@ pub(crate) struct OpenCalls {
     time: MetricId,
     stack: Vec<(NodeId, FunctionId)>,
     last: u64,
+    /// When the run was that long, the times of the events began.
+    offset: u64,
 }
 
 impl OpenCalls {
     pub(crate) fn new(thread: ThreadId, time: MetricId) -> Self {
-        Self { thread, time, stack: Vec::new(), last: 0 }
+        Self { thread, time, stack: Vec::new(), last: 0, offset: 0 }
+    }
+
+    /// Events whose times are since this time of the run, at most half of the largest number.
+    pub(crate) fn since(self, offset: u64) -> Self {
+        Self { offset: offset.min(1 << 62), ..self }
     }
 
     pub(crate) fn depth(&self) -> usize {
@@ -45,6 +52,14 @@ impl OpenCalls {
     pub(crate) fn charge(&mut self, profile: &mut Profile, now: u64) {
         if let Some(&(node, _)) = self.stack.last() {
             profile.tree.add_self_cost(self.time, node, now.saturating_sub(self.last));
+            if let Some(timeline) = profile.timeline.as_mut().filter(|_| now > self.last) {
+                let since = self.offset;
+                timeline.add_span(
+                    (since.saturating_add(self.last), since.saturating_add(now)),
+                    self.time,
+                    (node, None),
+                );
+            }
         }
         self.last = self.last.max(now);
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use treering_profile::{
-    Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Process, ProcessId, Profile, ThreadId, Unit,
+    Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Process, ProcessId, Profile, ThreadId,
+    Timeline, Unit,
 };
 
 use crate::budget::Budget;
@@ -217,7 +218,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Calls with their times.
+    /// Calls with their times, which are those of the run.
     fn calls(&mut self, trace: &Trace) -> Result<(), ReadError> {
         let time = self.import.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
         let start = trace.events.iter().filter(|event| is_call(event)).filter_map(|event| event.ts);
@@ -250,6 +251,7 @@ impl Reader {
             return Err(Problem::Empty("calls (B, E, X) and no samples").into());
         }
         let mut misfits = Misfits::default();
+        self.import.profile.timeline = Some(Timeline::new());
         for ((pid, tid), events) in of_threads {
             let thread = self.thread(pid, tid);
             self.import.check_depth(events.len())?;

@@ -1,7 +1,7 @@
 //! Reads `.cpuprofile` files.
 
 use serde::Deserialize;
-use treering_profile::{Metric, MetricId, Profile, Unit};
+use treering_profile::{Metric, MetricId, Profile, Timeline, Unit};
 
 use crate::budget::Budget;
 use crate::cpuprofile::node::{Node, Nodes};
@@ -121,11 +121,19 @@ fn charge_times(
     check_lengths(&file.samples, &file.deltas)?;
     // In files of ours each node is one sample, and the nodes say how many there were.
     let is_ours = file.metric.is_some();
+    profile.timeline = (!is_ours).then(Timeline::new);
+    let mut now = 0_u64;
     for (id, duration) in samples_in_order(&file.samples, &file.deltas, file.end - file.start)? {
         if is_ours {
             nodes.charge_time(profile, id, metrics[0], duration)?;
         } else {
             nodes.charge(profile, id, metrics, duration)?;
+            let end = now.saturating_add(duration);
+            if let (Some(node), Some(timeline)) = (nodes.find(id)?, &mut profile.timeline) {
+                timeline.add(now, metrics[1], (node, None), 1);
+                timeline.add_span((now, end), metrics[0], (node, None));
+            }
+            now = end;
         }
     }
     for node in file.nodes.iter().flatten().filter(|_| is_ours) {

@@ -16,7 +16,7 @@ pub(super) fn is_raw(file: &Value) -> bool {
 /// The same profile with columns, as a processed one has them.
 pub(super) fn processed(file: &Value) -> Value {
     let threads: Vec<Value> =
-        threads(file).into_iter().map(|(owner, thread)| columns(owner, thread)).collect();
+        threads(file).into_iter().map(|(owner, thread)| columns(file, owner, thread)).collect();
     json!({ "meta": file["meta"], "libs": [], "threads": threads })
 }
 
@@ -49,7 +49,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn columns(process: &Value, thread: &Value) -> Value {
+fn columns(file: &Value, process: &Value, thread: &Value) -> Value {
     let [frames, stacks, samples] =
         ["frameTable", "stackTable", "samples"].map(|name| Rows::of(&thread[name]));
     let texts = thread["stringTable"].as_array().map_or(&[][..], Vec::as_slice);
@@ -72,7 +72,7 @@ fn columns(process: &Value, thread: &Value) -> Value {
     columns.insert("libs".to_owned(), process["libs"].clone());
     columns.insert(
         "samples".to_owned(),
-        json!({ "stack": samples.column("stack"), "threadCPUDelta": cpu(&samples) }),
+        json!({ "stack": samples.column("stack"), "threadCPUDelta": cpu(&samples), "time": times(file, process, &samples) }),
     );
     columns.insert(
         "stackTable".to_owned(),
@@ -86,6 +86,13 @@ fn columns(process: &Value, thread: &Value) -> Value {
 /// The column of processor time, if there is one.
 fn cpu(samples: &Rows<'_>) -> Option<Vec<Value>> {
     samples.schema["threadCPUDelta"].is_u64().then(|| samples.column("threadCPUDelta"))
+}
+
+/// The times of samples in milliseconds since the start of the first process, if all have one.
+fn times(file: &Value, process: &Value, samples: &Rows<'_>) -> Option<Vec<f64>> {
+    let start = |of: &Value| of["meta"]["startTime"].as_f64().unwrap_or(0.0);
+    let offset = start(process) - start(file);
+    samples.column("time").iter().map(|time| time.as_f64().map(|time| time + offset)).collect()
 }
 
 /// The functions that frames name.

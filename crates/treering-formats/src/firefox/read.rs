@@ -73,13 +73,25 @@ struct Reader<'a> {
     /// How many functions have an address for a name.
     addresses: usize,
     mismatched: bool,
+    /// The time of the first sample, in milliseconds, where all threads have times.
+    start: Option<f64>,
 }
 
 impl<'a> Reader<'a> {
     fn new(file: &'a File, budget: Budget) -> Self {
+        let threads =
+            || file.threads.iter().map(|thread| &thread.samples).filter(|samples| !samples.stack.is_empty());
+        let times: Option<Vec<_>> = threads().map(Samples::times).collect();
+        // Our own files have a sample for each node, unless they say that their times are those of the run.
+        let times = times.filter(|_| file.meta.treering.is_none() || file.meta.treering_times);
+        let start = times.map(|times| times.into_iter().flatten().fold(f64::INFINITY, f64::min));
+        let start = if file.meta.treering_times { start.and(Some(0.0)) } else { start };
+        let mut import = Import::new(budget);
+        import.begin_time(0);
         Self {
             file,
-            import: Import::new(budget),
+            import,
+            start: start.filter(|start| start.is_finite()),
             processes: HashMap::new(),
             metrics: HashMap::new(),
             shared: None,
@@ -262,6 +274,7 @@ impl<'a> Reader<'a> {
         let root = self.import.profile.threads[thread.index()].root;
         let columns = self.columns(samples);
         let cpu = self.cpu(samples);
+        let times = samples.times().filter(|_| self.start.is_some());
         for (at, stack) in samples.stack.iter().enumerate() {
             let (node, line) = match stack.filter(|&stack| stack >= 0) {
                 Some(stack) => nodes[view.row("stackTable", stack, nodes.len())?],
@@ -272,17 +285,24 @@ impl<'a> Reader<'a> {
                 None => Some(1.0),
             };
             self.mismatched |= weight.is_none();
+            let mut weights = Vec::with_capacity(columns.len() + 1);
             for &(metric, factor) in &columns {
                 let cost = nanoseconds(weight.unwrap_or(0.0), factor);
                 let cost = cost.ok_or_else(|| {
                     let sample = format_args!("sample {at} of thread {}", view.thread).to_string();
                     ReadError::at(sample, "its weight is below 0 or too large")
                 })?;
-                self.charge(node, line, metric, cost);
+                weights.push((metric, cost));
             }
             if let Some((metric, factor, deltas)) = cpu {
                 let delta = deltas.get(at).copied().flatten().unwrap_or(0.0).max(0.0);
-                self.charge(node, line, metric, nanoseconds(delta, factor).unwrap_or(0));
+                weights.push((metric, nanoseconds(delta, factor).unwrap_or(0)));
+            }
+            weights.iter().for_each(|&(metric, cost)| self.charge(node, line, metric, cost));
+            if let (Some(times), Some(start)) = (&times, self.start) {
+                let since_start = nanoseconds(times[at] - start, 1e6).unwrap_or(0);
+                self.import.set_line(line);
+                self.import.place_in_time(since_start, node, &weights)?;
             }
             self.import.profile.metadata.losses.samples += 1;
         }

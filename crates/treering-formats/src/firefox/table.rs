@@ -28,6 +28,9 @@ pub(crate) struct Meta {
     /// The metric that our own files name.
     #[serde(default)]
     pub(crate) treering: Option<String>,
+    /// Whether the times of such a file are those since the start of the run.
+    #[serde(default, rename = "treeringTimes")]
+    pub(crate) treering_times: bool,
 }
 
 #[derive(Deserialize)]
@@ -73,6 +76,31 @@ pub(crate) struct Samples {
     pub(crate) weight_type: Option<String>,
     #[serde(default, rename = "threadCPUDelta")]
     pub(crate) cpu: Option<Vec<Option<f64>>>,
+    /// When each was taken, in milliseconds since the profile's start.
+    #[serde(default)]
+    pub(crate) time: Option<Vec<f64>>,
+    /// The same as differences, in newer files.
+    #[serde(default, rename = "timeDeltas")]
+    pub(crate) deltas: Option<Vec<f64>>,
+}
+
+impl Samples {
+    /// When each sample was taken, in milliseconds, where all have a time.
+    pub(crate) fn times(&self) -> Option<Vec<f64>> {
+        let summed = |deltas: &Vec<f64>| {
+            let mut now = 0.0;
+            deltas
+                .iter()
+                .map(|delta| {
+                    now += delta;
+                    now
+                })
+                .collect()
+        };
+        let times = self.time.clone().or_else(|| self.deltas.as_ref().map(summed))?;
+        let sound = times.len() == self.stack.len() && times.iter().all(|time| time.is_finite());
+        sound.then_some(times)
+    }
 }
 
 #[derive(Default, Deserialize)]

@@ -12,12 +12,13 @@ use crate::Dropped;
 use crate::dropped::Part;
 use crate::label::{file_name, label};
 use crate::speedscope::EXPORTER;
+use crate::timed_costs::TimedCosts;
 
 /// The version of the format; the profiler upgrades it.
 const VERSION: u32 = 49;
 
-/// Writes the stacks of every thread with the costs of one metric, one sample for each node that costs
-/// something.
+/// Writes the stacks of every thread with the costs of one metric: where it is known when they arose, a sample for each
+/// node and slot of time, else one for each node that costs something.
 ///
 /// # Errors
 /// When the output fails.
@@ -39,6 +40,11 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
         "extensions": { "baseURL": [], "id": [], "length": 0, "name": [] },
         "categories": [{ "name": "Other", "color": "grey", "subcategories": ["Other"] }],
     });
+    let costs = TimedCosts::of(profile, metric);
+    if let Some(timed) = &costs {
+        meta["interval"] = json!(timed.slot_ns as f64 / 1e6);
+        meta["treeringTimes"] = json!(true);
+    }
     if let Some(measuring) = profile.metadata.parameters.get(Metadata::MEASURING) {
         let entry = json!({ "label": "Cost of measuring", "format": "string", "value": measuring });
         meta["extra"] = json!([{ "label": "Costs", "entries": [entry] }]);
@@ -47,8 +53,19 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
     let threads = profile.node_threads();
     for at in 0..profile.threads.len() {
         let id = ThreadId::from_usize(at);
-        let nodes = profile.tree.nodes().filter(|node| threads[node.index()] == id);
-        let thread = thread(profile, metric, id, nodes);
+        let pieces = match &costs {
+            Some(timed) => {
+                let time_ms = |slot| timed.start_ns(slot) as f64 / 1e6;
+                let costs = timed.of_thread(at).iter();
+                costs.map(|cost| (Some(time_ms(cost.slot)), cost.node, cost.cost)).collect()
+            }
+            None => {
+                let nodes = profile.tree.nodes().filter(|node| threads[node.index()] == id);
+                let cost = |node| (None, node, profile.tree.self_cost(metric, node));
+                nodes.map(cost).filter(|(.., cost)| *cost > 0).collect()
+            }
+        };
+        let thread = thread(profile, metric, id, pieces);
         write!(output, "{}\n{thread}", if at == 0 { "" } else { "," })?;
     }
     output.write_all(b"\n],\"pages\":[],\"profilerOverhead\":[],\"counters\":[]}\n")?;
@@ -165,7 +182,10 @@ impl Tables {
     }
 }
 
-fn thread(profile: &Profile, metric: MetricId, id: ThreadId, nodes: impl Iterator<Item = NodeId>) -> Value {
+/// A cost of a node, and the time in milliseconds at which it arose, if that is known.
+type Piece = (Option<f64>, NodeId, u64);
+
+fn thread(profile: &Profile, metric: MetricId, id: ThreadId, pieces: Vec<Piece>) -> Value {
     let unit = profile.metrics[metric.index()].unit;
     let mut tables = Tables::default();
     let (mut stacks, mut weights, mut times) = (Vec::new(), Vec::new(), Vec::new());
@@ -173,11 +193,7 @@ fn thread(profile: &Profile, metric: MetricId, id: ThreadId, nodes: impl Iterato
     // A frame has the line from which it called the next one: the same caller is several frames, one for
     // each line. So a node's callers are looked up anew for each.
     let mut path = Vec::new();
-    for node in nodes {
-        let cost = profile.tree.self_cost(metric, node);
-        if cost == 0 {
-            continue;
-        }
+    for (time, node, cost) in pieces {
         path.clear();
         path.extend(profile.tree.path(node).filter(|&node| profile.tree.parent(node).is_some()));
         let mut caller = None;
@@ -193,7 +209,7 @@ fn thread(profile: &Profile, metric: MetricId, id: ThreadId, nodes: impl Iterato
             _ => json!(cost),
         };
         weights.push(weight);
-        times.push(time_ms);
+        times.push(time.unwrap_or(time_ms));
         time_ms += if unit == Unit::Nanoseconds { cost as f64 / 1e6 } else { 1.0 };
     }
     let thread = &profile.threads[id.index()];

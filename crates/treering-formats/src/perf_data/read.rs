@@ -287,7 +287,8 @@ impl<'a> Reader<'a> {
         };
         let weights = self.events[place].weights(&mut self.import.profile, sample.period);
         self.import.profile.metadata.losses.samples += 1;
-        self.import.add(thread, &weights)?;
+        let time = time_of(record, event, self.parts.big_endian);
+        self.import.add_sample(thread, &weights, time)?;
         Ok(Some(()))
     }
 

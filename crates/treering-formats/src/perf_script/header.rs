@@ -14,6 +14,8 @@ pub(crate) struct Header<'a> {
     pub(crate) tid: Option<u32>,
     /// The period: how many events the sample stands for.
     pub(crate) period: Option<u64>,
+    /// When it was taken, in nanoseconds.
+    pub(crate) time_ns: Option<u64>,
     pub(crate) event: &'a [u8],
     /// Where the sample was taken, where that is in the same line since there is no call chain.
     pub(crate) frame: Option<Frame<'a>>,
@@ -37,12 +39,14 @@ impl<'a> Start<'a> {
     /// nothing else looks like; by the last number before an event where there is no time.
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let words = Words::of(line);
-        let owner_ends = match words.position(is_time) {
+        let time = words.position(is_time);
+        let owner_ends = match time {
             Some(at) => Some((at, at + 1)),
             None => words.first_event().map(|at| (at, at)),
         };
         let (owner_ends, mut at) = owner_ends?;
-        let mut header = Header::default();
+        let time_ns = time.and_then(|at| nanoseconds(words.get(at)?));
+        let mut header = Header { time_ns, ..Header::default() };
         words.owner(owner_ends, &mut header)?;
         if words.starts_with(at, b"PERF_RECORD_") {
             return Some(Self::Record { lost: words.lost(at) });
@@ -190,6 +194,16 @@ pub(crate) fn is_time(word: &[u8]) -> bool {
     digits(seconds) && digits(decimals) && matches!(decimals.len(), 6 | 9)
 }
 
+/// The nanoseconds of a time.
+fn nanoseconds(word: &[u8]) -> Option<u64> {
+    let digits = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<u64>().ok();
+    let word = word.strip_suffix(b":")?;
+    let point = word.iter().position(|byte| matches!(byte, b'.' | b','))?;
+    let decimals = &word[point + 1..];
+    let unit = 10_u64.checked_pow(9_u32.checked_sub(u32::try_from(decimals.len()).ok()?)?)?;
+    digits(&word[..point])?.checked_mul(1_000_000_000)?.checked_add(digits(decimals)? * unit)
+}
+
 /// `[003]`.
 fn is_cpu(word: &[u8]) -> bool {
     let inner = word.strip_prefix(b"[").and_then(|word| word.strip_suffix(b"]"));
@@ -223,7 +237,7 @@ mod tests {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Some(match Start::parse(line.as_bytes())? {
             Start::Record { lost } => format!("record, lost {lost}"),
-            Start::Sample(Header { comm, pid, tid, period, event, frame, has_text }) => {
+            Start::Sample(Header { comm, pid, tid, period, event, frame, has_text, .. }) => {
                 let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
                 let ids = [pid.map(u64::from), tid.map(u64::from), period].map(number).join(" ");
                 let frame = frame.map_or(String::new(), |frame| format!(" at {}", text(frame.symbol)));

@@ -95,6 +95,7 @@ struct Sample {
     /// The place of its event; nothing where the event is not printed.
     event: Option<usize>,
     period: Option<u64>,
+    time_ns: Option<u64>,
     /// Whether what follows may be the first line of another one rather than a frame.
     closed: bool,
 }
@@ -211,7 +212,8 @@ impl Reader {
         let is_certain = event.is_some() || header.tid.is_some();
         let thread = is_certain.then(|| self.thread(header));
         let comm = if is_certain { Vec::new() } else { header.comm.to_vec() };
-        self.sample = Some(Sample { thread, comm, event, period: header.period, closed });
+        self.sample =
+            Some(Sample { thread, comm, event, period: header.period, time_ns: header.time_ns, closed });
         header.frame.map_or(Ok(()), |frame| self.frame(&frame))
     }
 
@@ -352,7 +354,7 @@ impl Reader {
         let innermost = self.frames.first().map(|place| place.function.kind);
         losses.unresolved_samples += u64::from(innermost == Some(FunctionKind::Unresolved));
         let weights = self.events[event].weights(&mut self.import.profile, sample.period);
-        self.import.add(thread, &weights)?;
+        self.import.add_sample(thread, &weights, sample.time_ns)?;
         self.frames.clear();
         if self.import.profile.line_costs.len() >= self.compact_at {
             self.import.profile.compact_line_costs();

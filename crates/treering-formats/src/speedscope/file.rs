@@ -38,12 +38,18 @@ pub(crate) enum Profile {
         unit: Unit,
         samples: Vec<Vec<u64>>,
         weights: Vec<f64>,
+        #[serde(default, rename = "startValue")]
+        start: f64,
+        /// In our files, the slot of time of each sample; those without frames are the time between others.
+        slots: Option<Vec<u32>>,
         treering: Option<OurProfile>,
     },
     Evented {
         name: String,
         unit: Unit,
         events: Vec<Event>,
+        #[serde(default, rename = "startValue")]
+        start: f64,
         #[serde(rename = "endValue")]
         end: f64,
     },
@@ -83,6 +89,9 @@ pub(crate) struct Ours {
     pub(crate) recursion: RecursionRule,
     /// Process number, process name, thread number, thread name.
     pub(crate) threads: Vec<(u32, String, u32, String)>,
+    /// The length of a slot of time in nanoseconds, where it is known when costs arose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) slot_ns: Option<u64>,
 }
 
 /// The metric and the thread that a profile of the file shows.

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use treering_profile::{
-    Function, FunctionId, FunctionKind, Line, LineId, Metric, MetricId, Process, ProcessId, Profile,
-    RecursionRule, ThreadId, Unit,
+    Function, FunctionId, FunctionKind, Line, LineId, Metric, MetricId, NodeId, Process, ProcessId, Profile,
+    RecursionRule, ThreadId, Timeline, Unit,
 };
 
 use crate::budget::Budget;
@@ -62,6 +62,10 @@ struct Reader<'a> {
     our_metrics: Vec<MetricId>,
     our_threads: Vec<ThreadId>,
     rounded: bool,
+    /// Whether samples are in the order of time, and all values are times.
+    times: bool,
+    /// The length of the slots of time that samples of our own files have.
+    slot_ns: Option<u64>,
 }
 
 impl<'a> Reader<'a> {
@@ -79,12 +83,22 @@ impl<'a> Reader<'a> {
             our_metrics: Vec::new(),
             our_threads: Vec::new(),
             rounded: false,
+            times: false,
+            slot_ns: ours.and_then(|ours| ours.slot_ns).filter(|&ns| ns > 0 && ns < 1 << 40),
         };
+        reader.import.begin_time(0);
         match ours {
             Some(ours) => reader.ours(ours),
             None => reader.process = reader.import.process(0, &name),
         }
         reader.places();
+        let is_time = |profile: &file::Profile| {
+            let (file::Profile::Sampled { unit, .. } | file::Profile::Evented { unit, .. }) = profile;
+            !matches!(unit, file::Unit::None | file::Unit::Bytes)
+        };
+        // Our own files have a sample for each node.
+        reader.times = ours.is_none() && file.profiles.iter().all(is_time);
+        reader.import.profile.timeline = reader.times.then(Timeline::new);
         reader
     }
 
@@ -138,29 +152,65 @@ impl<'a> Reader<'a> {
 
     fn profile(&mut self, at: usize, profile: &file::Profile) -> Result<(), ReadError> {
         match profile {
-            file::Profile::Sampled { name, unit, samples, weights, treering } => {
+            file::Profile::Sampled { name, unit, samples, weights, start, slots, treering } => {
                 if samples.len() != weights.len() {
                     let (samples, weights) = (samples.len(), weights.len());
                     let text = format!("it has {weights} weights for {samples} samples");
                     return Err(ReadError::at(format_args!("profile {at}"), text));
                 }
+                let slots = slots.as_ref().filter(|_| self.slot_ns.is_some());
+                if let Some(slots) = slots.filter(|slots| slots.len() != samples.len()) {
+                    let text = format!("it has {} slots for {} samples", slots.len(), samples.len());
+                    return Err(ReadError::at(format_args!("profile {at}"), text));
+                }
                 let (metric, factor) = self.metric(*unit, weights);
                 let (metric, thread) = self.owner(name, metric, *treering);
                 self.of_profiles.push(metric);
+                let mut now = self.times.then(|| self.offset(*start, factor));
                 for (number, (sample, &weight)) in samples.iter().zip(weights).enumerate() {
                     let weight = nanoseconds(weight, factor);
                     let weight = weight.ok_or_else(|| bad_value(at, number))?;
-                    self.sample(at, number, thread, sample, (metric, weight))?;
+                    let slot = slots.map(|slots| slots[number]);
+                    if slot.is_some() && sample.is_empty() {
+                        continue;
+                    }
+                    let node = self.sample(at, number, thread, sample, (metric, weight))?;
+                    if let (Some(slot), Some(slot_ns)) = (slot, self.slot_ns) {
+                        let time = u64::from(slot).saturating_mul(slot_ns);
+                        self.import.place_in_time(time, node, &[(metric, weight)])?;
+                    }
+                    let line = self.import.line();
+                    if let (Some(now), Some(timeline)) = (&mut now, &mut self.import.profile.timeline) {
+                        let start = *now;
+                        *now = start.saturating_add(weight);
+                        if !sample.is_empty() {
+                            timeline.add_span((start, *now), metric, (node, line));
+                        }
+                    }
                 }
                 Ok(())
             }
-            file::Profile::Evented { name, unit, events, end } => {
+            file::Profile::Evented { name, unit, events, start, end } => {
                 let (metric, factor) = self.metric(*unit, &[]);
                 let (metric, thread) = self.owner(name, metric, None);
                 self.of_profiles.push(metric);
-                self.events(at, OpenCalls::new(thread, metric), events, *end, factor)
+                let first = events.first().map_or(*start, |event| event.at);
+                let open = OpenCalls::new(thread, metric).since(self.offset(first, factor));
+                self.events(at, open, events, *end, factor)
             }
         }
+    }
+
+    /// How long after the first profile's start a time is, in nanoseconds.
+    fn offset(&self, time: f64, factor: f64) -> u64 {
+        let starts = self.file.profiles.iter().map(|profile| match profile {
+            file::Profile::Sampled { start, .. } => *start,
+            file::Profile::Evented { start, events, .. } => {
+                events.first().map_or(*start, |event| event.at.min(*start))
+            }
+        });
+        let first = starts.fold(f64::INFINITY, f64::min);
+        nanoseconds((time - first).max(0.0), factor).unwrap_or(0)
     }
 
     /// The metric and thread of a profile: those that our own files tell, or a thread of its own.
@@ -212,7 +262,7 @@ impl<'a> Reader<'a> {
         thread: ThreadId,
         sample: &[u64],
         weight: (MetricId, u64),
-    ) -> Result<(), ReadError> {
+    ) -> Result<NodeId, ReadError> {
         self.import.begin();
         for &frame in sample {
             let place = self.place(profile, at, frame)?;
@@ -221,8 +271,7 @@ impl<'a> Reader<'a> {
                 false => self.import.push(place.function, place.line),
             }
         }
-        self.import.add(thread, &[weight])?;
-        Ok(())
+        Ok(self.import.add(thread, &[weight])?)
     }
 
     fn events(

@@ -10,6 +10,7 @@ use crate::dropped::Part;
 use crate::json::{MOST_EXACT, write_text};
 use crate::label::label;
 use crate::speedscope::file::{OurProfile, Ours};
+use crate::timed_costs::{TimedCost, TimedCosts};
 
 /// How the exporter of our files starts.
 pub(crate) const EXPORTER: &str = "treering@";
@@ -33,13 +34,20 @@ pub fn size(profile: &Profile) -> u64 {
     let costs = costs_only(profile);
     let mut lengths: Vec<u64> = Vec::with_capacity(costs.tree.len());
     let mut size = 0_u64;
+    let timed: Vec<_> = costs.metrics().map(|(metric, _)| TimedCosts::of(&costs, metric)).collect();
     for node in costs.tree.nodes() {
         let above = costs.tree.parent(node).map_or(0, |parent| lengths[parent.index()]);
         let digits = costs.tree.function(node).index().max(1).ilog10() as u64 + 2;
         lengths.push(above.saturating_add(digits));
-        let filled =
-            costs.metrics().filter(|(metric, _)| costs.tree.self_cost(*metric, node) > 0).count() as u64;
-        size = size.saturating_add(filled.saturating_mul(lengths[node.index()] + 12));
+        let samples = costs
+            .metrics()
+            .zip(&timed)
+            .filter(|&((metric, _), timed)| timed.is_none() && costs.tree.self_cost(metric, node) > 0);
+        size = size.saturating_add((samples.count() as u64).saturating_mul(lengths[node.index()] + 12));
+    }
+    let pieces = timed.iter().flatten().flat_map(TimedCosts::all);
+    for piece in pieces {
+        size = size.saturating_add(lengths[piece.node.index()] + 24);
     }
     size
 }
@@ -56,6 +64,15 @@ fn dropped(profile: &Profile, costs: &Profile) -> Dropped {
 struct Writer<'a, W> {
     profile: &'a Profile,
     output: &'a mut W,
+}
+
+/// A sample of the file.
+#[derive(Clone, Copy)]
+struct Piece {
+    /// Nothing for time in which the thread cost nothing.
+    node: Option<NodeId>,
+    cost: u64,
+    slot: Option<u32>,
 }
 
 impl<W: Write> Writer<'_, W> {
@@ -97,7 +114,8 @@ impl<W: Write> Writer<'_, W> {
             (process.pid, process.name.clone(), thread.tid, thread.name.clone())
         };
         let threads = profile.threads.iter().map(thread).collect();
-        let ours = Ours { metrics: profile.metrics.clone(), recursion: profile.recursion, threads };
+        let slot_ns = profile.timeline.as_ref().map(|timeline| timeline.slot_ns);
+        let ours = Ours { metrics: profile.metrics.clone(), recursion: profile.recursion, threads, slot_ns };
         self.output.write_all(b",\n\"treering\":")?;
         serde_json::to_writer(&mut *self.output, &ours).map_err(io::Error::from)
     }
@@ -169,25 +187,62 @@ impl<W: Write> Writer<'_, W> {
         };
         write!(self.output, "{{\"type\":\"sampled\",\"name\":")?;
         write_text(self.output, &self.name(part))?;
-        let nodes = self.nodes(part);
-        let id = MetricId::from_usize(part.metric);
-        let total = nodes.iter().fold(0_u64, |sum, &node| sum + profile.tree.self_cost(id, node));
+        let pieces = self.pieces(part);
+        let total = pieces.iter().fold(0_u64, |sum, piece| sum.saturating_add(piece.cost));
         let OurProfile { metric: number, thread } = part;
         write!(
             self.output,
             ",\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{total},\
              \"treering\":{{\"metric\":{number},\"thread\":{thread}}},\n\"samples\":["
         )?;
-        for (at, &node) in nodes.iter().enumerate() {
+        for (at, piece) in pieces.iter().enumerate() {
             self.separate(at)?;
-            self.stack(node)?;
+            match piece.node {
+                Some(node) => self.stack(node)?,
+                None => self.output.write_all(b"[]")?,
+            }
         }
-        self.output.write_all(b"],\n\"weights\":[")?;
-        for (at, &node) in nodes.iter().enumerate() {
+        self.output.write_all(b"]")?;
+        self.column("weights", pieces.iter().map(|piece| piece.cost))?;
+        let slots: Option<Vec<u32>> = pieces.iter().map(|piece| piece.slot).collect();
+        if let Some(slots) = slots.filter(|slots| !slots.is_empty()) {
+            self.column("slots", slots.into_iter().map(u64::from))?;
+        }
+        self.output.write_all(b"}")
+    }
+
+    fn column(&mut self, name: &str, numbers: impl Iterator<Item = u64>) -> io::Result<()> {
+        write!(self.output, ",\n\"{name}\":[")?;
+        for (at, number) in numbers.enumerate() {
             let comma = if at == 0 { "" } else { "," };
-            write!(self.output, "{comma}{}", profile.tree.self_cost(id, node))?;
+            write!(self.output, "{comma}{number}")?;
         }
-        self.output.write_all(b"]}")
+        self.output.write_all(b"]")
+    }
+
+    /// The costs of a thread: in the order of time, with the time between them, where it is known when they arose; else
+    /// one for each node.
+    fn pieces(&self, part: OurProfile) -> Vec<Piece> {
+        let id = MetricId::from_usize(part.metric);
+        let Some(timed) = TimedCosts::of(self.profile, id) else {
+            let cost = |node| self.profile.tree.self_cost(id, node);
+            let nodes = self.nodes(part).into_iter();
+            return nodes.map(|node| Piece { node: Some(node), cost: cost(node), slot: None }).collect();
+        };
+        let is_time = self.profile.metrics[part.metric].unit == Unit::Nanoseconds;
+        let mut pieces = Vec::new();
+        let mut now = 0_u64;
+        for &TimedCost { slot, node, cost } in timed.of_thread(part.thread) {
+            // Costs of samples are as long as the interval between samples, on average only.
+            let gap = timed.start_ns(slot).saturating_sub(now);
+            if is_time && gap > 0 {
+                pieces.push(Piece { node: None, cost: gap, slot: Some(slot) });
+                now += gap;
+            }
+            pieces.push(Piece { node: Some(node), cost, slot: Some(slot) });
+            now = now.saturating_add(cost);
+        }
+        pieces
     }
 
     fn name(&self, part: OurProfile) -> String {
