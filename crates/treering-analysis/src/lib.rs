@@ -57,6 +57,7 @@ mod reliability;
 mod run_spread;
 mod selection;
 mod snapshot;
+mod time_course;
 mod walk;
 
 pub use address_histogram::{AddressBin, AddressHistogram, Sampled};
@@ -93,3 +94,4 @@ pub use reliability::Reliability;
 pub use run_spread::{FunctionSpread, RunSpread};
 pub use selection::{FunctionSet, NoTree, Selection};
 pub use snapshot::{Change, CostSnapshot, Passed};
+pub use time_course::{ThreadCourse, TimeCourse};

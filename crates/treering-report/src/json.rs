@@ -10,6 +10,7 @@ mod histogram;
 mod owners;
 mod points;
 mod prof;
+mod timeline;
 
 use std::collections::BTreeMap;
 
@@ -33,6 +34,7 @@ pub use histogram::histogram_json;
 pub use owners::{metrics_json, processes_json, threads_json};
 pub use points::points_json;
 pub use prof::prof_json;
+pub use timeline::timeline_json;
 
 /// The flat profile as JSON: `run` and `functions`, and `spread` where several runs were merged.
 pub fn flat_json(profile: &Profile, graph: &CallGraph, options: &Options) -> String {

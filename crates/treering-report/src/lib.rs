@@ -47,6 +47,7 @@ mod scale;
 mod style;
 mod summary;
 mod table;
+mod timeline;
 mod tree;
 mod watch;
 
@@ -71,7 +72,7 @@ pub use growth::{GrowthView, growth_json, growth_text, growth_verdict};
 pub use histogram::histogram_text;
 pub use json::{
     block_list_json, blocks_json, call_graph_json, flat_json, histogram_json, lines_json, metrics_json,
-    points_json, processes_json, prof_json, threads_json, tree_json,
+    points_json, processes_json, prof_json, threads_json, timeline_json, tree_json,
 };
 pub use lcov::lcov_text;
 pub use lines::lines_text;
@@ -84,5 +85,6 @@ pub use printable::{printable, printable_lines};
 pub use prof::prof_text;
 pub use style::Style;
 pub use summary::summary;
+pub use timeline::{timeline_cells, timeline_text};
 pub use tree::tree_text;
 pub use watch::{Doing, Lately, watch_head, watch_text};

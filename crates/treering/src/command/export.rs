@@ -19,7 +19,7 @@ use treering_profile::{Metadata, Metric, MetricId, Profile, RecursionRule, Unit}
 use treering_report::{Picture, cbs_xml};
 use treering_symbols::{Options, code_layout};
 
-use crate::command::report::Part;
+use crate::command::report::{Moment, Part, TimePart};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::{Opened, open_profile_of};
 use crate::output::{
@@ -62,6 +62,15 @@ pub struct Export {
     picture: PictureOptions,
     #[command(flatten)]
     part: Part,
+    /// Write only what happened from this time of the run on: 2.1s, 300ms, 30%
+    #[arg(long, value_name = "TIME", help_heading = "Parts of the run")]
+    from: Option<Moment>,
+    /// Write only what happened before this time
+    #[arg(long, value_name = "TIME", help_heading = "Parts of the run")]
+    until: Option<Moment>,
+    /// Write only what happened from marks of this name on, up to the next mark
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "until"], help_heading = "Parts of the run")]
+    phase: Option<String>,
 }
 
 /// The program that belongs to a written gmon.out.
@@ -162,6 +171,9 @@ impl Export {
     /// Writes a profile to a place that may be written to.
     pub(super) fn export(&self, mut opened: Opened, path: &Path) -> Result<(), Failure> {
         if self.to.is_coverage() {
+            if !self.time().is_everything() {
+                return Err(Failure::new("coverage is known of the whole run only, not of a part of it"));
+            }
             return self.write_coverage(opened.profile, path);
         }
         let selection = self.selection(&mut opened.profile)?;
@@ -171,9 +183,15 @@ impl Export {
         }
     }
 
+    /// The part of the run to write.
+    fn time(&self) -> TimePart {
+        TimePart { from: self.from, to: self.until, phase: self.phase.clone() }
+    }
+
     /// The part to keep. Its notes are printed, as not all formats have room for them.
     fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
         let known = profile.metadata.notes.len();
+        self.time().cut(profile)?;
         let selection = self.part.selection(profile)?;
         profile.metadata.notes[known..].iter().for_each(|note| tell!("note: {}", note.0));
         Ok(selection)

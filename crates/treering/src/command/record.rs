@@ -85,6 +85,10 @@ pub struct Record {
     #[arg(long)]
     off_cpu: bool,
 
+    /// Leave out of the profile when costs arose
+    #[arg(long)]
+    no_time: bool,
+
     /// Run the program N times, to see the spread between runs
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "pid",
           value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -171,6 +175,7 @@ impl Record {
         options.stack_bytes = if self.fp { 0 } else { self.stack };
         options.kernel = !self.user_only;
         options.off_cpu = self.off_cpu;
+        options.time = !self.no_time;
         options.duration = self.duration;
         if let Some(seed) = self.seed {
             options.seed = seed;

@@ -4,6 +4,8 @@ mod code;
 mod histogram;
 mod ignored_options;
 mod part;
+mod time_part;
+mod timeline;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -24,6 +26,7 @@ use crate::working::Working;
 use crate::{pager, terminal};
 
 pub use part::Part;
+pub use time_part::{Moment, TimePart};
 
 /// Show where the cost went: flat profile, call graph, tree, callers or lines
 #[derive(Debug, clap::Args)]
@@ -42,7 +45,8 @@ pub struct Report {
     /// Print JSON; every key is described in docs/json.md
     #[arg(long)]
     json: bool,
-    /// The metric to show [default: the first one]
+    /// The metric to show [default: the first one]; `latency` is the wall time that costs are responsible for, where it is
+    /// known when they arose
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
     /// How to sort functions [default: self in the flat profile, total in the call graph]
@@ -84,6 +88,8 @@ pub struct Report {
     bias: Option<CallBias>,
     #[command(flatten)]
     part: Part,
+    #[command(flatten)]
+    time: TimePart,
 }
 
 // The views, of which one is shown.
@@ -118,6 +124,9 @@ struct View {
     /// The points of the profile, such as memory over time
     #[arg(long)]
     points: bool,
+    /// The course of the run: the cost of each thread over time, and the hottest function of each part
+    #[arg(long)]
+    timeline: bool,
     /// List threads by what each cost
     #[arg(long)]
     threads: bool,
@@ -194,8 +203,9 @@ impl Report {
         if self.view.metrics {
             return Ok(self.metrics(&profile, style));
         }
-        let metric = self.metric(&mut profile)?;
+        self.time.cut(&mut profile)?;
         let selection = self.part.selection(&mut profile)?;
+        let metric = self.metric(&mut profile)?;
         self.set_bias(&mut profile)?;
         let whole = if self.raw { Corrected::raw(&profile) } else { correct(&profile) };
         self.warn_of_no_effect(&profile);
@@ -253,10 +263,26 @@ impl Report {
                 .ok_or_else(|| Failure::new(format_args!("{}: nothing was measured", self.file.display())));
         };
         let costs = |metric: &MetricId| profile.cost_metrics().any(|(known, _)| known == *metric);
-        profile.find_metric(name).filter(costs).ok_or_else(|| {
-            let known: Vec<_> = profile.cost_metrics().map(|(_, metric)| metric.name.as_str()).collect();
-            Failure::new(format_args!("the profile has no metric {name:?}"))
-                .hint(format_args!("it has: {}", known.join(", ")))
+        if let Some(metric) = profile.find_metric(name).filter(costs) {
+            return Ok(metric);
+        }
+        if name == "latency" {
+            return self.latency(profile);
+        }
+        let known: Vec<_> = profile.cost_metrics().map(|(_, metric)| metric.name.as_str()).collect();
+        Err(Failure::new(format_args!("the profile has no metric {name:?}"))
+            .hint(format_args!("it has: {}", known.join(", "))))
+    }
+
+    /// The wall time that costs are responsible for, as a metric.
+    fn latency(&self, profile: &mut Profile) -> Result<MetricId, Failure> {
+        let time = default_metric(profile).and_then(|metric| profile.add_latency(metric));
+        time.ok_or_else(|| {
+            let file = self.file.display();
+            Failure::new(format_args!(
+                "{file}: latency needs times of samples whose costs are processor time"
+            ))
+            .hint("treering record keeps them")
         })
     }
 
@@ -264,6 +290,9 @@ impl Report {
         let (view, profile) = (&self.view, &*part.profile);
         if view.points {
             return self.points(profile, basis, style);
+        }
+        if view.timeline {
+            return self.timeline(profile, basis, style);
         }
         if view.threads || view.processes {
             return Ok(self.owners(profile, basis, style));

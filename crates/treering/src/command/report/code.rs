@@ -21,6 +21,7 @@ impl Report {
         style: &Style,
     ) -> Result<String, Failure> {
         self.part.check_no_stacks("--blocks")?;
+        self.time.check_whole_run()?;
         let profile = self.part.of_threads(profile)?;
         match wanted {
             Some(wanted) => self.blocks_of(&profile, wanted, style),

@@ -23,6 +23,7 @@ impl Report {
         style: &Style,
     ) -> Result<String, Failure> {
         self.part.check_no_stacks("--histogram")?;
+        self.time.check_whole_run()?;
         let mut with_metric = profile.clone();
         let metric = self.metric(&mut with_metric)?;
         let basis = Basis::of(&with_metric, metric);

@@ -18,6 +18,7 @@ enum Kind {
     Blocks,
     Histogram,
     Points,
+    Timeline,
     Threads,
     Processes,
     Metrics,
@@ -25,7 +26,7 @@ enum Kind {
 
 use Kind::{
     Blocks, BlocksOf, Callers, Callgraph, Flat, Histogram, Lines, Metrics, Points, Processes, Prof, Threads,
-    Tree,
+    Timeline, Tree,
 };
 
 impl Kind {
@@ -40,6 +41,7 @@ impl Kind {
             View { blocks: Some(None), .. } => Blocks,
             View { histogram: Some(_), .. } => Histogram,
             View { points: true, .. } => Points,
+            View { timeline: true, .. } => Timeline,
             View { threads: true, .. } => Threads,
             View { processes: true, .. } => Processes,
             View { metrics: true, .. } => Metrics,
@@ -59,6 +61,7 @@ impl Kind {
             Blocks => "--blocks",
             Histogram => "--histogram",
             Points => "--points",
+            Timeline => "--timeline",
             Threads => "--threads",
             Processes => "--processes",
             Metrics => "--metrics",
@@ -67,10 +70,12 @@ impl Kind {
 }
 
 /// Views of costs, from which the call bias is subtracted.
-const COSTS: &[Kind] = &[Flat, Callgraph, Prof, Tree, Callers, Lines, Points, Threads, Processes];
+const COSTS: &[Kind] = &[Flat, Callgraph, Prof, Tree, Callers, Lines, Points, Timeline, Threads, Processes];
 /// Views of a part of the profile.
-const PARTS: &[Kind] =
-    &[Flat, Callgraph, Prof, Tree, Callers, Lines, BlocksOf, Blocks, Histogram, Points, Threads, Processes];
+const PARTS: &[Kind] = &[
+    Flat, Callgraph, Prof, Tree, Callers, Lines, BlocksOf, Blocks, Histogram, Points, Timeline, Threads,
+    Processes,
+];
 /// Views that have a row for each function.
 const FUNCTIONS: &[Kind] = &[Flat, Callgraph, Prof];
 
@@ -78,16 +83,19 @@ impl Report {
     /// The options that were given, and the views that heed each.
     fn given(&self) -> Vec<(&'static str, &'static [Kind])> {
         let part = &self.part;
-        let options: [(&str, bool, &[Kind]); 16] = [
+        let options: [(&str, bool, &[Kind]); 19] = [
             (
                 "--full-names",
                 self.full_names,
-                &[Flat, Callgraph, Prof, Tree, Callers, Lines, BlocksOf, Blocks, Histogram],
+                &[Flat, Callgraph, Prof, Tree, Callers, Lines, BlocksOf, Blocks, Histogram, Timeline],
             ),
             (
                 "--metric",
                 self.metric.is_some(),
-                &[Flat, Callgraph, Prof, Tree, Callers, Lines, Histogram, Points, Threads, Processes],
+                &[
+                    Flat, Callgraph, Prof, Tree, Callers, Lines, Histogram, Points, Timeline, Threads,
+                    Processes,
+                ],
             ),
             ("--sort", self.sort.is_some(), FUNCTIONS),
             ("--unit", self.unit.is_some(), &[Flat, Callgraph, Tree, Callers, Lines, Threads, Processes]),
@@ -108,6 +116,10 @@ impl Report {
             ("--hide", part.hide.is_some(), PARTS),
             ("--thread", part.thread.is_some(), PARTS),
             ("--run", part.run.is_some(), PARTS),
+            // Views of code refuse these with a reason of their own.
+            ("--from", self.time.from.is_some(), PARTS),
+            ("--to", self.time.to.is_some(), PARTS),
+            ("--phase", self.time.phase.is_some(), PARTS),
         ];
         let given = options.into_iter().filter(|(_, is_given, _)| *is_given);
         given.map(|(option, _, heeding)| (option, heeding)).collect()
