@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::timeline::Apportioned;
-use crate::{LineCost, LineId, Losses, MetricId, NodeId, Profile, Timeline};
+use crate::{LineCost, LineId, Losses, MetricId, NodeId, ProcessId, Profile, Timeline};
 
 /// The reason why there is no profile of a part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Profile {
     }
 
     /// The ranges of time that a name stands for: from each mark of that name up to its end, or up to the next mark of
-    /// its kind in the same process, or up to the end of the run.
+    /// its kind in the same process, or up to the end of the process or of the run.
     pub fn phase(&self, name: &str) -> Vec<Range<u64>> {
         let Some(timeline) = &self.timeline else { return Vec::new() };
         let process = |mark: &crate::Mark| self.threads[mark.thread.index()].process;
@@ -82,9 +82,17 @@ impl Profile {
             let mut later = timeline.marks[at + 1..].iter();
             let mut next = || later.find(|next| next.kind == mark.kind && process(next) == process(mark));
             let end = mark.end_ns.or_else(|| next().map(|next| next.time_ns));
-            mark.time_ns..end.unwrap_or(timeline.length_ns)
+            mark.time_ns..end.or_else(|| self.end_of(process(mark))).unwrap_or(timeline.length_ns)
         };
         named.map(range).filter(|range| !range.is_empty()).collect()
+    }
+
+    /// When the last thread of a process ended, if all have.
+    fn end_of(&self, process: ProcessId) -> Option<u64> {
+        let lives = self.timeline.iter().flat_map(|timeline| &timeline.lives);
+        let lives = lives.filter(|life| self.threads[life.thread.index()].process == process);
+        let ends: Option<Vec<u64>> = lives.map(|life| life.end_ns).collect();
+        ends?.into_iter().max()
     }
 
     /// States the length and the losses of a part, and the parts of the profile that have no time.
@@ -281,3 +289,6 @@ impl Losses {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
