@@ -26,4 +26,5 @@ mod stacks;
 mod swi_profile;
 mod table;
 mod trg;
+mod trg_time;
 mod vectors;
