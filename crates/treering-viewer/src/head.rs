@@ -37,6 +37,7 @@ pub(crate) fn head(view: &View<'_>, functions: &Functions, tab: &str, notes: Vec
         "nodes": profile.tree.len(),
         "functions": functions.len(),
         "threads": profile.threads.len(),
+        "time": Value::Null,
         "hasCalls": profile.tree.has_calls() || !profile.arcs.is_empty(),
         "countsApart": profile.has_counts_apart() && view.base_runs.is_none(),
         "noSource": !view.with_source,

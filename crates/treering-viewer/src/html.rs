@@ -31,13 +31,20 @@ pub(crate) struct Packed {
     pub(crate) tree: String,
     pub(crate) data: String,
     pub(crate) rest: String,
+    pub(crate) time: String,
     pub(crate) code: String,
 }
 
 impl Packed {
     /// Each by its name, in the order in which a page needs them.
-    pub(crate) fn in_order(&self) -> [(&'static str, &str); 4] {
-        [("tree", &self.tree), ("data", &self.data), ("rest", &self.rest), ("code", &self.code)]
+    pub(crate) fn in_order(&self) -> [(&'static str, &str); 5] {
+        [
+            ("tree", &self.tree),
+            ("data", &self.data),
+            ("rest", &self.rest),
+            ("time", &self.time),
+            ("code", &self.code),
+        ]
     }
 }
 

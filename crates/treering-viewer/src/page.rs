@@ -131,8 +131,13 @@ impl Page {
         let data = data(view, &functions, &lines, costs, texts, columns);
         let tab = if has_blocks && !has_lines { "blocks" } else { "source" };
         let head = head::head(view, &functions, tab, left_out.clone());
-        let packed =
-            Packed { tree: packed(&tree), data: packed(&data), rest: packed(&rest), code: packed(&code) };
+        let packed = Packed {
+            tree: packed(&tree),
+            data: packed(&data),
+            rest: packed(&rest),
+            time: packed(&[]),
+            code: packed(&code),
+        };
         Self { title: view.title.clone(), head: inert(&head.to_string()), packed, left_out }
     }
 

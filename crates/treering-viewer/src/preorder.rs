@@ -34,6 +34,15 @@ pub(crate) fn preorder(profile: &Profile) -> Vec<NodeId> {
     order
 }
 
+/// By node: its place in the order.
+pub(crate) fn places(profile: &Profile, order: &[NodeId]) -> Vec<u32> {
+    let mut place = vec![0_u32; profile.tree.len()];
+    for (at, node) in order.iter().enumerate() {
+        place[node.index()] = at as u32;
+    }
+    place
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

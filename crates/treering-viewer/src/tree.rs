@@ -8,7 +8,7 @@ use treering_profile::{FunctionKind, Metric, MetricId, NodeId, Profile};
 use crate::columns::Columns;
 use crate::functions::Functions;
 use crate::lines::Lines;
-use crate::preorder::preorder;
+use crate::preorder::{places, preorder};
 
 /// The tree as two payloads of its own, which the page hands to its worker as they are.
 pub(crate) struct Payload {
@@ -75,15 +75,6 @@ fn line_costs(profile: &Profile, lines: &mut Lines, order: &[NodeId], columns: &
         "line": columns.add_indexes(rows.keys().map(|key| key.1)),
         "costs": costs,
     })
-}
-
-/// By node: its place in the order.
-fn places(profile: &Profile, order: &[NodeId]) -> Vec<u32> {
-    let mut place = vec![0_u32; profile.tree.len()];
-    for (at, node) in order.iter().enumerate() {
-        place[node.index()] = at as u32;
-    }
-    place
 }
 
 /// By metric: the self costs of nodes, of those metrics that are wanted.

@@ -1,12 +1,13 @@
 // The actions of the keys. Letters act only outside of inputs and without Ctrl, Alt and Meta.
 
-import { analysis, go, helpOpen, menu, route, theProfile, threadsOpen, VIEWS, type Step } from "./state.ts";
+import { analysis, go, helpOpen, menu, route, spanOf, theProfile, threadsOpen, VIEWS, type Step } from "./state.ts";
 import { centralLine } from "./ui/central.tsx";
 import { nextHottest } from "./ui/code.tsx";
 import { rows } from "./ui/functions.tsx";
 import { closeMenu } from "./ui/menu.tsx";
 import { openHottest } from "./ui/tree.tsx";
 import { unitsOf } from "./ui/cost.ts";
+import { selectSpan, toggleZoom } from "./ui/time/selection.ts";
 import { functionKey, select } from "./state.ts";
 
 /** The keys, for the help. */
@@ -17,7 +18,7 @@ export const KEYS: [string, string][] = [
   ["Shift ← →", "flame graph: pan"], ["1 – 6", "overview, flame, sandwich, graph, tree, callers tree"], ["S W B C", "source, lines of the whole program, blocks, charts"],
   ["M V", "next metric, next unit (Shift: previous)"], ["R", "recursion folded or not"], ["I D ?", "how it was measured, dark or light, keys"],
   ["/ N Shift N", "search, next match, previous match"], ["#", "search the current name"], ["Shift Enter", "the search becomes a filter"],
-  ["F X K L", "focus, ignore, hide, collapse the library"], ["T", "threads and processes"], ["Menu", "of the function: right click, or a long press"], ["U Shift U", "undo the last transform, all of them"], ["Esc", "leave, clear, close"],
+  ["F X K L", "focus, ignore, hide, collapse the library"], ["T", "time: into the strip, and folds it; without time, threads and processes"], ["Z", "time: zoom to the selection, whole run"], ["← → Shift ← →", "time: moves the selection, its end"], ["Menu", "of the function: right click, or a long press"], ["U Shift U", "undo the last transform, all of them"], ["Esc", "leave, clear, close"],
 ];
 
 /** Adds a transform of a function: the current one, where no other is named. */
@@ -28,6 +29,14 @@ export function addStep(kind: Step["kind"], library = false, fn = route.peek().f
   if (library && !module) return;
   const target = library ? `m:${module}` : `f:${functionKey(fn)}`;
   go({ steps: [...steps, { kind, target }], zoom: [] });
+}
+
+/** Goes into the strip of time, and folds it from there. */
+function toStrip() {
+  const plot = document.getElementById("time-plot");
+  if (route.peek().folded) go({ folded: false }, true);
+  else if (plot?.parentElement?.contains(document.activeElement)) go({ folded: true }, true);
+  requestAnimationFrame(() => document.getElementById("time-plot")?.focus());
 }
 
 function cycleThrough<T>(list: readonly T[], now: T, by: number): T {
@@ -81,7 +90,11 @@ const LETTERS: Record<string, (event: KeyboardEvent) => void> = {
   i: () => go({ open: !route.peek().open }, true),
   d: () => go({ theme: document.documentElement.dataset.theme === "dark" ? "light" : "dark" }, true),
   n: (event) => nextMatch(event.shiftKey ? -1 : 1),
-  t: () => (threadsOpen.value = theProfile().head.threads > 1 && theProfile().head.shape === "tree"),
+  t: () => {
+    if (theProfile().head.time) toStrip();
+    else threadsOpen.value = theProfile().head.threads > 1 && theProfile().head.shape === "tree";
+  },
+  z: () => void (theProfile().head.time && toggleZoom()),
   f: () => addStep("focus"),
   x: () => addStep("ignore"),
   k: () => addStep("hide"),
@@ -106,6 +119,7 @@ export function onKey(event: KeyboardEvent) {
     else if (helpOpen.peek()) helpOpen.value = false;
     else if (route.peek().q) go({ q: "" }, true);
     else if (route.peek().open) go({ open: false }, true);
+    else if (spanOf(route.peek().steps)) selectSpan(null);
     return;
   }
   const target = event.target as HTMLElement;

@@ -13,7 +13,7 @@ interface Told {
   version: number;
   state: "running" | "ended" | "gone" | "failed";
   problem?: string;
-  page?: { head: Head; data: string; tree: string; rest: string; code: string };
+  page?: { head: Head; data: string; tree: string; rest: string; time: string; code: string };
 }
 
 /** The fate of the program; null in a page that follows none. */

@@ -7,6 +7,7 @@ import { Inflater, readSlabs } from "./model/slabs.ts";
 import { Profile, takeBlock, type Head } from "./profile.ts";
 import { analysis, busy, failure, generation, giveWorker, go, helpOpen, notice, PANES, route, start, startWorker, theProfile, threadsOpen } from "./state.ts";
 import { plural } from "./model/numbers.ts";
+import type { Part } from "./worker.ts";
 import { allVisible } from "./model/visible.ts";
 import { matching } from "./matcher.ts";
 import { KEYS, addStep, onKey } from "./keys.ts";
@@ -22,6 +23,7 @@ import { treesAreThere } from "./ui/trees.ts";
 import { followMenus, FunctionMenu } from "./ui/menu.tsx";
 import { Strip } from "./ui/strip.tsx";
 import { Threads } from "./ui/threads.tsx";
+import { TimeStrip } from "./ui/time/strip.tsx";
 import { Crumbs, Toolbar, VIEW_NAMES } from "./ui/toolbar.tsx";
 import { TreePane } from "./ui/tree.tsx";
 import { Splitter, widthsOf } from "./ui/splitter.tsx";
@@ -47,6 +49,7 @@ function App() {
       <div class="under">
         {failure.value && <p class="failure" role="alert">{failure.value}</p>}
         {notice.value && <p class="failure" role="alert">{notice.value} <button type="button" class="link" onClick={() => (notice.value = null)}>close</button></p>}
+        <TimeStrip compact={phone && route.value.pane !== "time"} />
         <Crumbs />
       </div>
       {phone ? <Phone /> : <Wide />}
@@ -101,7 +104,7 @@ function View() {
   }
 }
 
-const PANE_NAMES = { functions: ["☰", "Functions"], flame: ["▤", "Flame"], line: ["⇅", "Line"], source: ["‹›", "Source"], more: ["…", "More"] } as const;
+const PANE_NAMES = { functions: ["☰", "Functions"], flame: ["▤", "Flame"], line: ["⇅", "Line"], time: ["▂▅", "Time"], source: ["‹›", "Source"], more: ["…", "More"] } as const;
 
 function Phone() {
   const { pane, view } = route.value;
@@ -109,7 +112,7 @@ function Phone() {
   return (
     <>
       <main class="phone">
-        {pane === "functions" && <Functions />}
+        {(pane === "functions" || pane === "time") && <Functions />}
         {pane === "flame" && <div class="column"><FlamePane /><Strip /></div>}
         {pane === "line" && <Central />}
         {pane === "source" && <CodePane />}
@@ -117,7 +120,7 @@ function Phone() {
         {pane === "more" && !other && <More />}
       </main>
       <nav class="tabbar" aria-label="panes">
-        {PANES.map((one) => (
+        {phonePanes().map((one) => (
           <button type="button" aria-pressed={pane === one} onClick={() => go({ pane: one, view: "overview" })}>
             <span aria-hidden="true">{PANE_NAMES[one][0]}</span>{PANE_NAMES[one][1]}
           </button>
@@ -127,6 +130,11 @@ function Phone() {
   );
 }
 
+/** The panes that a phone has tabs for. Time takes the place of the central line, which is among the others then. */
+function phonePanes() {
+  return PANES.filter((one) => one !== (theProfile().head.time ? "line" : "time"));
+}
+
 function More() {
   const views = ["sandwich", "graph", "tree", "callers"] as const;
   return (
@@ -134,6 +142,7 @@ function More() {
       <h2>Views</h2>
       {views.map((view) => <button type="button" onClick={() => go({ view, pane: "more" })}>{VIEW_NAMES[view]}</button>)}
       {theProfile().head.threads > 1 && theProfile().head.shape === "tree" && <button type="button" onClick={() => (threadsOpen.value = true)}>Threads and processes</button>}
+      {theProfile().head.time && <button type="button" onClick={() => go({ pane: "line" })}>Central line</button>}
       <h2>Code</h2>
       <button type="button" onClick={() => go({ pane: "source", tab: "lines" })}>Lines of the whole program</button>
       <button type="button" onClick={() => go({ pane: "source", tab: "blocks" })}>Blocks</button>
@@ -219,7 +228,7 @@ function Reading({ head }: { head: Head }) {
 
 /** Takes the pieces of the page as the browser reads them, and frees their text. */
 function takePieces(take: (part: string, text: string, last: boolean) => void) {
-  const missing = new Set(["tree", "data", "rest", "code"]);
+  const missing = new Set(["tree", "data", "rest", "time", "code"]);
   (window as any).treeringPiece = () => {
     const script = document.currentScript!;
     const piece = script.previousElementSibling as HTMLElement;
@@ -245,7 +254,7 @@ async function open() {
   const own: Record<string, Inflater> = { data: new Inflater(), code: new Inflater() };
   const cut = takePieces((part, text, last) => {
     if (part in own) own[part].add(text, last);
-    else giveWorker(part as "tree" | "rest", text, last);
+    else giveWorker(part as Part, text, last);
   });
   followTheme();
   render(<Reading head={head} />, root);

@@ -38,6 +38,16 @@ export interface Run {
   end: string | null;
 }
 
+/** The time of a run: the slots that it is divided into. All lengths are in ns. */
+export interface Time {
+  slotNs: number;
+  slots: number;
+  lengthNs: number;
+  /** By metric: whether the costs of a part of the run are known. */
+  timed: boolean[];
+  hasWaits: boolean;
+}
+
 /** The part that stands in the page as plain JSON, so that the header is there at once. */
 export interface Head {
   title: string;
@@ -62,6 +72,8 @@ export interface Head {
   nodes: number;
   functions: number;
   threads: number;
+  /** Null where the profile was kept without its times. */
+  time: Time | null;
   hasCalls: boolean;
   /** Whether something else counted the calls than what measured the costs: 0 calls are not known then. */
   countsApart: boolean;

@@ -7,6 +7,8 @@ import type { Merged, MergedOf, Request } from "./model/merged.ts";
 import type { Transform } from "./model/transform.ts";
 import { parseQuery, type Searchable } from "./model/search.ts";
 import { allVisible, visible } from "./model/visible.ts";
+import { readSpan } from "./model/moment.ts";
+import type { Course, Courses, Grid, Span } from "./model/timeline.ts";
 import { findMatches, knownMatches } from "./matcher.ts";
 import { intervalOf, type Measure } from "./model/interval.ts";
 import { Client } from "./client.ts";
@@ -22,12 +24,12 @@ export const UNITS = ["run", "parent", "natural", "call", "samples"] as const;
 export type CostUnit = (typeof UNITS)[number];
 export const SORTS = ["self", "total", "calls", "name", "delta"] as const;
 export type Sort = (typeof SORTS)[number];
-export const PANES = ["functions", "flame", "line", "source", "more"] as const;
+export const PANES = ["functions", "flame", "line", "time", "source", "more"] as const;
 
 /** A transform as it is named in the hash and in the breadcrumbs. */
 export interface Step {
-  kind: "focus" | "ignore" | "hide" | "threads";
-  /** `f:` a function, `m:` a module, `q:` a search, `t:` thread numbers. */
+  kind: "focus" | "ignore" | "hide" | "threads" | "time";
+  /** `f:` a function, `m:` a module, `q:` a search, `t:` thread numbers; of time a span. */
   target: string;
 }
 
@@ -59,6 +61,10 @@ export interface Route {
   least: number;
   /** How many calls away from the current function the graph goes; 0 for as far as there is room. */
   hops: number;
+  /** The part of the run that the strip of time shows, in ns; all of it where there is none. */
+  window: [from: number, to: number] | null;
+  /** Whether the strip of time is folded to its head. */
+  folded: boolean;
 }
 
 let profile: Profile;
@@ -78,6 +84,8 @@ export const hovered = signal<{ fn: number; text: string } | null>(null);
 export const notice = signal<string | null>(null);
 export const helpOpen = signal(false);
 export const threadsOpen = signal(false);
+/** The moments of the run; null until they are read, and where they are not known. */
+export const course = signal<Course | null>(null);
 /** The function that a menu is open for, and where; `back` has the focus again when it closes. */
 export const menu = signal<{ fn: number; x: number; y: number; back: HTMLElement | null } | null>(null);
 
@@ -92,7 +100,7 @@ function defaults(): Route {
     metric, second: null, unit: profile.head.baseRuns ? "natural" : "run", lineUnit: "natural", sort: profile.head.baseRuns ? "delta" : "self",
     ascending: false, fold: false, direction: "callees", colour: "kind", side: "now", normalised: false,
     change: "all", category: null, q: "", theme: "auto", open: false, steps: [], zoom: [], pane: "functions", sizes: [],
-    least: 0.005, hops: 0,
+    least: 0.005, hops: 0, window: null, folded: false,
   };
 }
 
@@ -106,13 +114,14 @@ function encode(state: Route): string {
   for (const key of ["view", "tab", "unit", "lineUnit", "sort", "direction", "colour", "side", "change", "q", "theme", "pane"] as const) {
     if (state[key] !== plain[key]) put(key, state[key]);
   }
-  for (const key of ["ascending", "fold", "open", "normalised"] as const) if (state[key] !== plain[key]) put(key, state[key] ? "1" : "0");
+  for (const key of ["ascending", "fold", "open", "normalised", "folded"] as const) if (state[key] !== plain[key]) put(key, state[key] ? "1" : "0");
   if (state.metric !== plain.metric) put("metric", profile.head.metrics[state.metric].name);
   if (state.second !== null) put("second", profile.head.metrics[state.second].name);
   if (state.category !== null) put("kind", String(state.category));
   if (state.least !== plain.least) put("least", String(state.least));
   if (state.hops !== plain.hops) put("hops", String(state.hops));
   for (const step of state.steps) put("x", `${step.kind}:${step.target}`);
+  if (state.window) put("window", state.window.map((ns) => Math.round(ns / 1e3)).join("-"));
   if (state.zoom.length) put("zoom", state.zoom.map(functionKey).join("\n"));
   if (state.sizes.length) put("sizes", state.sizes.map((size) => Math.round(size)).join(","));
   return parts.join("&");
@@ -133,7 +142,23 @@ function decode(hash: string): Route {
     }
     read(state, key, value);
   }
-  return state;
+  return { ...state, ...timed(state) };
+}
+
+/** A metric whose times are known, where a part of the run is shown. */
+function timed({ steps, metric, second }: Route): Partial<Route> {
+  const { time, metrics, metric: first } = profile.head;
+  if (!time || time.timed[metric] || !spanOf(steps)) return {};
+  const known = [first, ...metrics.keys()].find((one) => time.timed[one] && !metrics[one].level);
+  if (known === undefined) return { steps: steps.filter((step) => step.kind !== "time") };
+  notice.value = `${metrics[metric].name} was kept without its times; a part of the run is shown in ${metrics[known].name}`;
+  return { metric: known, second: second !== null && time.timed[second] ? second : null };
+}
+
+/** The selected part of the run; null where all of it is shown. */
+export function spanOf(steps: Step[]): Span | null {
+  const step = steps.find((one) => one.kind === "time");
+  return step ? readSpan(step.target) : null;
 }
 
 function read(state: Route, key: string, value: string) {
@@ -153,7 +178,7 @@ function read(state: Route, key: string, value: string) {
     case "q": state.q = value; break;
     case "theme": state.theme = oneOf(["light", "dark", "auto"] as const) ?? state.theme; break;
     case "pane": state.pane = oneOf(PANES) ?? state.pane; break;
-    case "ascending": case "fold": case "open": case "normalised": state[key] = value === "1"; break;
+    case "ascending": case "fold": case "open": case "normalised": case "folded": state[key] = value === "1"; break;
     case "metric": state.metric = metric() >= 0 ? metric() : state.metric; break;
     case "second": state.second = metric() >= 0 ? metric() : null; break;
     case "kind": state.category = /^[0-4]$/.test(value) ? Number(value) : null; break;
@@ -163,7 +188,14 @@ function read(state: Route, key: string, value: string) {
     case "sizes": state.sizes = value.split(",").map(Number).filter(Number.isFinite); break;
     case "x": {
       const [kind, ...rest] = value.split(":");
-      if (["focus", "ignore", "hide", "threads"].includes(kind)) state.steps.push({ kind: kind as Step["kind"], target: rest.join(":") });
+      const step = { kind: kind as Step["kind"], target: rest.join(":") };
+      const isSpan = kind === "time" && profile.head.time !== null && readSpan(step.target) !== null && !spanOf(state.steps);
+      if (isSpan || ["focus", "ignore", "hide", "threads"].includes(kind)) state.steps.push(step);
+      break;
+    }
+    case "window": {
+      const span = profile.head.time && readSpan(value);
+      state.window = span && span.period === null ? [span.from, Math.min(span.to, profile.head.time!.lengthNs)] : null;
     }
   }
 }
@@ -181,7 +213,8 @@ function findFunction(key: string): number | null {
 
 /** Changes what is shown. `keep` replaces the history entry: for typing, sizes, and hovering. */
 export function go(change: Partial<Route>, keep = false) {
-  const next = { ...route.peek(), ...change };
+  const asked = { ...route.peek(), ...change };
+  const next = { ...asked, ...timed(asked) };
   const hash = `#${encode(next)}`;
   route.value = next;
   if (hash === location.hash || (hash === "#" && !location.hash)) return;
@@ -254,30 +287,41 @@ export function start(given: Profile) {
   const metric = computed(() => route.value.metric);
   const second = computed(() => route.value.second);
   const steps = computed(() => JSON.stringify(route.value.steps));
-  let transformed = "[]";
   effect(() => {
     const wanted = { metric: metric.value, second: second.value, steps: steps.value };
     busy.value = busy.peek() + 1;
-    void analyse(wanted, transformed).finally(() => (busy.value = busy.peek() - 1));
-    transformed = wanted.steps;
+    void analyse(wanted).finally(() => (busy.value = busy.peek() - 1));
   });
+  if (client && profile.head.time) client.ask<Course>({ op: "timeline" }).then((found) => (course.value = allVisible(found)), failed);
 }
 
-async function analyse(wanted: { metric: number; second: number | null; steps: string }, before: string) {
+/** The transforms that the worker was told last, and the part of the run. */
+let told = { transforms: "[]", span: "null" };
+
+/** Tells the worker what it does not know yet. */
+function tell(steps: Step[]) {
+  const others = steps.filter((step) => step.kind !== "time");
+  const wanted = { transforms: JSON.stringify(others), span: JSON.stringify(spanOf(steps)) };
+  if (wanted.transforms !== told.transforms) client.ask({ op: "transform", transforms: transforms(others) }).catch(failed);
+  if (wanted.span !== told.span) client.ask({ op: "part", span: spanOf(steps) }).catch(failed);
+  told = wanted;
+}
+
+async function analyse(wanted: { metric: number; second: number | null; steps: string }) {
   try {
     if (!client) {
       show(fixedAnalysis(wanted.metric), wanted.second === null ? null : fixedAnalysis(wanted.second));
       return;
     }
     // The worker answers in the order in which it is asked.
-    if (wanted.steps !== before) {
-      const steps: Step[] = JSON.parse(wanted.steps);
+    const steps: Step[] = JSON.parse(wanted.steps);
+    if (steps.length || told.transforms !== "[]" || told.span !== "null") {
       // A regular expression is looked up before anything is asked, so that no answer overtakes another.
       if (regexesOf(steps).some((regex) => knownMatches(profile, regex) === undefined)) await lookedUp(profile, steps);
       if (JSON.stringify(route.peek().steps) !== wanted.steps) return;
       const slow = steps.find((step) => regexesOf([step]).some((regex) => knownMatches(profile, regex) === "slow"));
       if (slow) return leaveOut(slow, steps);
-      client.ask({ op: "transform", transforms: transforms(steps) }).catch(failed);
+      tell(steps);
     }
     const known = early?.metric === wanted.metric && wanted.steps === "[]" ? early.found : null;
     early = null;
@@ -334,7 +378,7 @@ function transforms(steps: Step[]): Transform[] {
       const wanted = new Set(step.target.replace(/^t:/, "").split(",").map(Number));
       return { kind: "threads", keep: Uint8Array.from({ length: profile.head.threads }, (_, at) => (wanted.has(at) ? 1 : 0)) };
     }
-    return { kind: step.kind, mask: maskOf(step.target) };
+    return { kind: step.kind as "focus", mask: maskOf(step.target) };
   });
 }
 
@@ -388,14 +432,26 @@ export const matches = computed<Uint8Array | null>(() => {
 /** The last matches: they stay until a regular expression is looked up. */
 let before: Uint8Array | null = null;
 
-/** The run cost that percents are of. */
+/** The cost that percents are of: that of the run, or of its selected part. */
 export function runCost(metric: number, side: "now" | "base"): number {
+  return partMeasure(metric)?.cost ?? wholeCost(metric, side);
+}
+
+/** The cost of the whole run, whatever is selected. */
+export function wholeCost(metric: number, side: "now" | "base"): number {
   const known = profile.head.metrics[metric];
   return side === "base" ? known.baseCost : known.runCost;
 }
 
-/** The costs of the whole run, before anything was left out. */
+/** The costs of the selected part of the run; null where it is shown as a whole. */
+export function partMeasure(metric: number): Measure | null {
+  return [analysis.value, secondAnalysis.value].find((one) => one?.metric === metric)?.part ?? null;
+}
+
+/** The costs of the run or of its selected part, before anything else was left out. */
 function runMeasure(metric: number, side: "now" | "base"): Measure {
+  const part = partMeasure(metric);
+  if (part) return part;
   const known = profile.head.metrics[metric];
   return side === "base"
     ? { cost: known.baseCost, samples: known.baseSamples, squares: known.baseSquares, unseen: known.baseUnseen }
@@ -457,7 +513,7 @@ function fixedAnalysis(metric: number): Analysis {
     toSelf: floats(fixed.arcs.toSelf), toTotal: floats(fixed.arcs.toTotal), shown: runCost(metric, "now"),
   };
   return {
-    metric, now, base: null, bySelf: largestFirst(now.self, now.total), byTotal: largestFirst(now.total, now.self), caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
+    metric, now, base: null, part: null, bySelf: largestFirst(now.self, now.total), byTotal: largestFirst(now.total, now.self), caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
     arcCalls: fixed.arcs.calls && floats(fixed.arcs.calls),
     arcsByCaller: sorted(caller), arcsByCallee: sorted(callee), nested: Uint8Array.from(caller, (_, arc) => (within(arc) ? 1 : 0)),
     calls: fixed.functions.calls && spread(fixed.functions.calls),
@@ -504,6 +560,16 @@ export function askLines(fn: number, metric: number) {
   return client?.ask<{ now: LineCall[]; base: LineCall[]; own: OwnLine[] | null }>({ op: "lines", metric, fn });
 }
 
+/** The courses of rows of threads in the present metric. */
+export function askCourses(grid: Grid): Promise<Courses> {
+  return client.ask({ op: "courses", metric: shownMetric(), fn: route.peek().fn, grid });
+}
+
+/** By kind: how long the shown threads waited in the shown part of the run. */
+export function askWaited(): Promise<number[] | null> {
+  return client.ask({ op: "waited" });
+}
+
 /** The cost of every thread in the present metric, in the whole profile. */
 export async function askThreads(): Promise<ThreadCost[]> {
   return allVisible(await client.ask<ThreadCost[]>({ op: "threads", metric: route.peek().metric }));
@@ -530,6 +596,7 @@ export function hasTree(): boolean {
 export interface Version {
   profile: Profile;
   client: Client;
+  course: Course | null;
   /** The parts of it that were worked out. */
   key: string;
   found: Analysis;
@@ -537,18 +604,21 @@ export interface Version {
 }
 
 /** Works out what is shown now of another version; null if one of both has no tree. */
-export async function prepare(given: Profile, texts: { tree: string; rest: string }): Promise<Version | null> {
+export async function prepare(given: Profile, texts: { tree: string; rest: string; time: string }): Promise<Version | null> {
   if (given.head.shape !== "tree" || profile.head.shape !== "tree") return null;
   const { metric, second, steps } = routeIn(given);
   await lookedUp(given, steps);
-  const transformed = inVersion(given, () => transforms(steps));
+  const transformed = inVersion(given, () => transforms(steps.filter((step) => step.kind !== "time")));
   const next = opened(client.source, given.head);
   next.give("tree", texts.tree, true);
   next.give("rest", texts.rest, true);
-  if (steps.length) await next.ask({ op: "transform", transforms: transformed });
+  next.give("time", texts.time, true);
+  if (transformed.length) await next.ask({ op: "transform", transforms: transformed });
+  if (spanOf(steps)) await next.ask({ op: "part", span: spanOf(steps) });
   const found = await next.ask<Analysis>({ op: "analyse", metric });
   const other = second === null ? null : await next.ask<Analysis>({ op: "analyse", metric: second });
-  return { profile: given, client: next, key: JSON.stringify([metric, second, steps]), found, second: other };
+  const moments = given.head.time && (await next.ask<Course>({ op: "timeline" }));
+  return { profile: given, course: moments && allVisible(moments), client: next, key: JSON.stringify([metric, second, steps]), found, second: other };
 }
 
 /** Shows a version in the place of the one before, unless something else is shown by now; `also` is done in the same moment. */
@@ -559,6 +629,7 @@ export function put(version: Version, also: () => void): boolean {
     client.end();
     ({ profile, client } = version);
     foreseen = null;
+    course.value = version.course;
     route.value = { ...next, fn: next.fn >= 0 ? next.fn : hottest(version.found) };
     analysis.value = version.found;
     secondAnalysis.value = version.second;

@@ -5,10 +5,15 @@ import { Inflater, readSlabs } from "./model/slabs.ts";
 import { addRest, readTree } from "./model/tree.ts";
 import type { Transform } from "./model/transform.ts";
 import type { Request } from "./model/merged.ts";
+import { type Course, type Grid, readTimeline, type Span } from "./model/timeline.ts";
 
 export type Question =
   | { op: "open"; metrics: MetricInfo[]; functions: number; baseRuns: boolean[] | null }
   | { op: "transform"; transforms: Transform[] }
+  | { op: "part"; span: Span | null }
+  | { op: "timeline" }
+  | { op: "waited" }
+  | { op: "courses"; metric: number; fn: number; grid: Grid }
   | { op: "analyse"; metric: number }
   | { op: "merged"; metric: number; request: Request }
   | { op: "matched"; metric: number; mask: Uint8Array }
@@ -23,18 +28,27 @@ export interface Piece {
   last: boolean;
 }
 
-/** The parts of the payload that are the worker's: what the first picture needs, and the rest. */
-export type Part = "tree" | "rest";
+/** The parts of the payload that are the worker's: what the first picture needs, the rest, and the course of the run. */
+export type Part = "tree" | "rest" | "time";
 
-const parts: Record<Part, Inflater> = { tree: new Inflater(), rest: new Inflater() };
+const parts: Record<Part, Inflater> = { tree: new Inflater(), rest: new Inflater(), time: new Inflater() };
 let model: Model | null = null;
 /** When everything is there. */
 let complete: Promise<void>;
+/** What the page needs to know of the course of the run, when it is there. */
+let course: Promise<Course>;
 
 async function open({ metrics, functions, baseRuns }: Question & { op: "open" }): Promise<number> {
   const recorded = readTree(readSlabs(await parts.tree.whole));
   complete = parts.rest.whole.then((buffer) => addRest(recorded, readSlabs(buffer)));
+  course = parts.time.whole.then((buffer) => {
+    const data = readSlabs(buffer);
+    model!.setTimeline(readTimeline(data));
+    const { lives, marks, losses, clockStepsBack } = data;
+    return { lives, marks, losses, clockStepsBack };
+  });
   complete.catch(() => {});
+  course.catch(() => {});
   model = new Model(recorded, metrics, functions, baseRuns);
   return recorded.tree.length;
 }
@@ -42,8 +56,20 @@ async function open({ metrics, functions, baseRuns }: Question & { op: "open" })
 async function answer(question: Question): Promise<unknown> {
   if (question.op === "open") return open(question);
   if (!model) throw new Error("the profile is not read yet");
-  if (question.op === "transform" || question.op === "lines" || !model.has(question.metric)) await complete;
+  const metric = "metric" in question ? question.metric : null;
+  if (question.op === "transform" || question.op === "lines" || (metric !== null && !model.has(metric))) await complete;
+  // Parts of the run need its course, and the costs of all metrics.
+  if (question.op === "part" || question.op === "courses" || question.op === "waited") await Promise.all([complete, course]);
   switch (question.op) {
+    case "timeline":
+      return course;
+    case "part":
+      model.setPart(question.span);
+      return null;
+    case "waited":
+      return model.waited();
+    case "courses":
+      return model.courses(question.metric, question.fn, question.grid);
     case "transform":
       model.setTransforms(question.transforms);
       return null;

@@ -3,6 +3,8 @@
 import type { Column } from "./slabs.ts";
 import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally } from "./walk.ts";
 import { NONE, type Recorded, type Thread, threadOfNodes, type Tree } from "./tree.ts";
+import { type Courses, courses, type Grid, HIDDEN, type Slots, type Span, slotsOf, Sums, type Timeline } from "./timeline.ts";
+import type { Measure } from "./interval.ts";
 import { carry, type Transform, type Transformed, transform } from "./transform.ts";
 import { findCycles } from "./cycles.ts";
 import { callees, callers, links, type Links, type Merged, type MergedOf, type Request } from "./merged.ts";
@@ -35,6 +37,8 @@ export interface Analysis {
   now: Side;
   /** In a difference, the costs of the base runs. */
   base: Side | null;
+  /** Of a selected part of the run: its costs before any other transform, of which percents are. */
+  part: Measure | null;
   /** By arc; the caller is 0 where it is unknown. Calls are 0 where nobody counted them. */
   caller: Uint32Array;
   callee: Uint32Array;
@@ -97,6 +101,13 @@ export class Model {
   #structure: Structure | null = null;
   #columns = new Recent<Column | Float64Array>(KEPT);
   #sums = new Recent<Float64Array>(KEPT);
+  #times: Sums | null = null;
+  /** The selected slots; null where the whole run is shown. */
+  #part: Slots[] | null = null;
+  /** Costs of recorded nodes in the selected slots. */
+  #partCosts = new Recent<Float64Array>(KEPT);
+  #worth: { metric: number; nodes: Float64Array } | null = null;
+  #threadOf: Uint32Array | null = null;
 
   constructor(recorded: Recorded, metrics: MetricInfo[], functions: number, baseRuns: boolean[] | null) {
     this.#recorded = recorded;
@@ -111,6 +122,33 @@ export class Model {
     this.#state = transform(this.#recorded.tree, transforms);
     this.#isWhole = transforms.length === 0;
     this.#structure = null;
+    this.#forgetCosts();
+  }
+
+  /** Takes the course of the run, which comes after the first picture. */
+  setTimeline(timeline: Timeline) {
+    this.#times = new Sums(timeline, this.#recorded.costs, countedBy(this.#metrics), this.#recorded.tree.length);
+  }
+
+  /** Shows a part of the run only; all of it where there is none. The tree stays as it is, with other costs. */
+  setPart(span: Span | null) {
+    const { timeline } = this.#times ?? {};
+    const before = this.#part;
+    this.#part = span && timeline && timeline.slots > 0 ? slotsOf(span, timeline.slotNs, timeline.slots) : null;
+    // Calls that were counted apart are those of the whole run.
+    if (this.#recorded.counted && (before === null) !== (this.#part === null)) this.#structure = null;
+    this.#forgetCosts();
+  }
+
+  /** By recorded node: its cost in the selected slots. */
+  #partOf(metric: number): Float64Array {
+    const counted = this.#times!.counter(metric);
+    const made = () => (counted === null ? this.#times!.of(metric, this.#part!) : this.#times!.apportioned(metric, this.#partOf(counted)));
+    return this.#partCosts.get(String(metric), made);
+  }
+
+  #forgetCosts() {
+    this.#partCosts.clear();
     this.#columns.clear();
     this.#sums.clear();
   }
@@ -131,7 +169,7 @@ export class Model {
     const found = findArcs(this.tree, functions);
     // Of a part of the stacks nobody knows how often its functions were called.
     const { counted } = this.#recorded;
-    const apart = counted && this.#isWhole ? withCounts(found, counted, functions) : null;
+    const apart = counted && this.#isWhole && !this.#part ? withCounts(found, counted, functions) : null;
     const arcs = apart?.arcs ?? found;
     return (this.#structure = {
       arcs,
@@ -147,7 +185,7 @@ export class Model {
 
   #costs(metric: number, side: "now" | "base"): Column | Float64Array {
     return this.#columns.get(`${metric} ${side}`, () => {
-      const recorded = this.#recorded.costs[metric];
+      const recorded = this.#part ? this.#partOf(metric) : this.#recorded.costs[metric];
       if (!recorded) return new Float64Array(this.tree.length);
       if (!this.#isBase) return carry(this.#state, recorded);
       const thread = threadOfNodes(this.#recorded.tree);
@@ -171,12 +209,14 @@ export class Model {
   }
 
   analyse(metric: number): Analysis {
-    const { arcs, places, byCaller, byCallee, counted, cycle, leastDepth } = this.#known();
+    const { arcs, places, byCaller, byCallee, cycle, leastDepth, ...known } = this.#known();
+    const counted = this.#part ? null : known.counted;
     const now = this.#side(metric, "now");
     return {
       metric,
       now,
       base: this.#isBase ? this.#side(metric, "base") : null,
+      part: this.#part && this.#measure(metric),
       bySelf: largestFirst(now.self, now.total),
       byTotal: largestFirst(now.total, now.self),
       caller: arcs.caller,
@@ -215,6 +255,56 @@ export class Model {
     let shown = 0;
     for (const cost of own.self) shown += cost;
     return { ...own, samples: of(samples), squares: of(squares), unseen: of(unseen), shown };
+  }
+
+  /** The costs of the selected slots, whatever the transforms. */
+  #measure(metric: number): Measure {
+    const { samples, squares, unseen } = this.#metrics[metric];
+    const of = (column: number | null) => (column === null ? 0 : sum(this.#partOf(column)));
+    return { cost: of(metric), samples: of(samples), squares: of(squares), unseen: of(unseen) };
+  }
+
+  /** The courses of threads over time, with the part that the current function has. */
+  courses(metric: number, fn: number, grid: Grid): Courses {
+    const { timeline } = this.#times!;
+    const { samples } = this.#metrics[metric];
+    const apart = timeline.costs[metric] === null && samples !== null;
+    return courses(timeline, timeline.costs[apart ? samples : metric], apart ? this.#worthOf(metric, samples) : null, grid, this.#placesIn(grid, fn));
+  }
+
+  /** By recorded node: its row in a grid, and whether a function is on its stack. */
+  #placesIn({ rowOf }: Grid, fn: number): Uint32Array {
+    const { tree } = this.#recorded;
+    this.#threadOf ??= threadOfNodes(tree);
+    const thread = this.#threadOf;
+    const { place } = this.#state;
+    const places = new Uint32Array(tree.length);
+    for (let node = 0; node < tree.length; node++) {
+      const parent = tree.parent[node];
+      const inside = fn > 0 && (tree.fn[node] === fn || (parent !== NONE && (places[parent] & 1) === 1)) ? 1 : 0;
+      places[node] = 2 * rowOf[thread[node]] + inside;
+    }
+    // Only behind all others, as what is not shown may have the function on its stack as well.
+    for (let node = 0; place && node < tree.length; node++) if (place[node] === NONE) places[node] = HIDDEN;
+    return places;
+  }
+
+  /** By kind: how long the shown threads waited in the shown part of the run, in ns; null where waits are not known. */
+  waited(): number[] | null {
+    const { timeline } = this.#times!;
+    const { place } = this.#state;
+    return this.#times!.waited(this.#part ?? [[0, timeline.slots]], (node) => place === null || place[node] !== NONE);
+  }
+
+  /** By recorded node: the cost that one of its samples stands for. */
+  #worthOf(metric: number, samples: number): Float64Array {
+    if (this.#worth?.metric !== metric) {
+      const [costs, counts] = [this.#recorded.costs[metric], this.#recorded.costs[samples]];
+      const worth = new Float64Array(this.#recorded.tree.length);
+      for (let node = 0; costs && counts && node < worth.length; node++) worth[node] = counts[node] ? costs[node] / counts[node] : 0;
+      this.#worth = { metric, nodes: worth };
+    }
+    return this.#worth.nodes;
   }
 
   /** A merged tree, with the metric that it is of. */
@@ -287,9 +377,26 @@ export class Model {
     const of = (side: "now" | "base") => lineCalls(this.tree, this.#sumsOf(metric, side), fn);
     const thread = this.#isBase && threadOfNodes(this.#recorded.tree);
     const isBase = (node: number) => thread !== null && this.#isBase![thread[node]] === 1;
-    const own = ownLines(this.#recorded.tree, this.#recorded.lineCosts, this.#state, metric, fn, isBase);
+    // Lines were kept without their times.
+    const own = this.#part ? null : ownLines(this.#recorded.tree, this.#recorded.lineCosts, this.#state, metric, fn, isBase);
     return { now: of("now"), base: this.#isBase ? of("base") : [], own };
   }
+}
+
+/** By metric: the one that counts its samples. */
+export function countedBy(metrics: MetricInfo[]): (number | null)[] {
+  const by: (number | null)[] = metrics.map(({ samples }) => samples);
+  for (const { samples, squares, unseen } of metrics) {
+    if (squares !== null) by[squares] = samples;
+    if (unseen !== null) by[unseen] = samples;
+  }
+  return by;
+}
+
+function sum(costs: Float64Array): number {
+  let all = 0;
+  for (const cost of costs) all += cost;
+  return all;
 }
 
 /** The values that were asked for last. */

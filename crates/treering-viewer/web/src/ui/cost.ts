@@ -1,6 +1,6 @@
 // Costs as the reader wants to see them.
 
-import { analysis, runCost, shownMetric, theProfile, type CostUnit } from "../state.ts";
+import { analysis, partMeasure, runCost, shownMetric, theProfile, type CostUnit } from "../state.ts";
 import { format, grouped, PERCENT, scaleFor, signed, type Scale } from "../model/numbers.ts";
 
 /** How a column of costs is written: the unit chosen, and the scale that suits its largest number. */
@@ -69,7 +69,7 @@ export function callsText(calls: number | null): string {
 export function unitsOf(metric: number): [CostUnit, string][] {
   const known = theProfile().head.metrics[metric];
   const natural = { nanoseconds: "time", bytes: "bytes", count: known.name }[known.unit];
-  const units: [CostUnit, string][] = [["run", "% of run"], ["parent", "% of parent"], ["natural", natural]];
+  const units: [CostUnit, string][] = [["run", partMeasure(metric) ? "% of selection" : "% of run"], ["parent", "% of parent"], ["natural", natural]];
   if (analysis.value?.calls) units.push(["call", "per call"]);
   if (known.samples !== null) units.push(["samples", "samples"]);
   return units;

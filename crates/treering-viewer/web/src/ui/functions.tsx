@@ -246,7 +246,7 @@ export function Functions() {
       </div>
     );
   }
-  const unitName = unit === "run" ? "% of run" : "";
+  const unitName = unit === "run" ? (found?.part ? "% of the selection" : "% of run") : "";
   const noted = list.length === occurring.value ? grouped(list.length) : `${grouped(list.length)} of ${grouped(occurring.value)}${route.value.q ? " match" : ""}`;
   return (
     <section class="pane functions" ref={ref} aria-label="functions">

@@ -3,7 +3,10 @@
 import { useRef } from "preact/hooks";
 import { percent, plural } from "../model/numbers.ts";
 import { visible } from "../model/visible.ts";
-import { analysis, generation, go, matches, route, runCost, searchProblem, theProfile, threadsOpen, VIEWS, type Step, type View } from "../state.ts";
+import { analysis, generation, go, matches, route, searchProblem, shownMetric, spanOf, theProfile, threadsOpen, VIEWS, wholeCost, type Step, type View } from "../state.ts";
+import { spanText } from "../model/moment.ts";
+import { threadName } from "./time/rows.ts";
+import { clock } from "./time/selection.ts";
 import { Choice } from "./parts.tsx";
 import { matchedShare } from "./matched.ts";
 import { unitsOf } from "./cost.ts";
@@ -24,7 +27,7 @@ export function Toolbar() {
       <span class="rule wide" />
       <label>metric{" "}
         <select value={String(now.metric)} onChange={(event) => go({ metric: Number(event.currentTarget.value) })}>
-          {metrics.map(([metric, at]) => <option value={String(at)}>{metric.name}</option>)}
+          {metrics.map(([metric, at]) => <option value={String(at)} disabled={!hasPart(at)}>{metric.name}</option>)}
         </select>
       </label>
       {metrics.length > 1 && (
@@ -32,7 +35,7 @@ export function Toolbar() {
           <select value={now.second === null ? "" : String(now.second)}
             onChange={(event) => go({ second: event.currentTarget.value === "" ? null : Number(event.currentTarget.value) })}>
             <option value="">–</option>
-            {metrics.filter(([, at]) => at !== now.metric).map(([metric, at]) => <option value={String(at)}>{metric.name}</option>)}
+            {metrics.filter(([, at]) => at !== now.metric).map(([metric, at]) => <option value={String(at)} disabled={!hasPart(at)}>{metric.name}</option>)}
           </select>
         </label>
       )}
@@ -42,12 +45,18 @@ export function Toolbar() {
         </select>
       </label>
       {head.threads > 1 && head.shape === "tree" && (
-        <button type="button" class="link wide" aria-haspopup="dialog" title="threads and processes (T)" onClick={() => (threadsOpen.value = true)}>{plural(head.threads, "thread")}</button>
+        <button type="button" class="link wide" aria-haspopup="dialog" title={`threads and processes${head.time ? "" : " (T)"}`} onClick={() => (threadsOpen.value = true)}>{plural(head.threads, "thread")}</button>
       )}
       <span class="space" />
       <Search />
     </div>
   );
+}
+
+/** Whether a metric can be shown: of a part of the run only where its times are known. */
+function hasPart(metric: number): boolean {
+  const { time } = theProfile().head;
+  return !time || time.timed[metric] || !spanOf(route.value.steps);
 }
 
 function Search() {
@@ -79,9 +88,18 @@ function Search() {
 
 /** The name of a transform in its breadcrumb. */
 function stepName(step: Step): string {
+  const span = step.kind === "time" ? spanOf([step]) : null;
+  if (span) return spanText(span, clock());
+  if (step.kind === "threads") return threadsText(step.target.slice(2).split(",").map(Number));
   const text = visible(step.target.slice(2), "\t");
   const target = step.target.startsWith("m:") ? text.slice(text.lastIndexOf("/") + 1) : text.split("\t")[0];
   return `${step.kind} ${target.length > 60 ? `${target.slice(0, 60)}…` : target}`;
+}
+
+/** `worker 2`, `5 threads`. */
+function threadsText(threads: number[]): string {
+  const name = threads.length === 1 && theProfile().head.time ? threadName(threads[0]) : "";
+  return name || `only ${plural(threads.length, "thread")}`;
 }
 
 export function Crumbs() {
@@ -89,15 +107,15 @@ export function Crumbs() {
   void generation.value;
   if (!now.steps.length && !now.fold && !now.q) return null;
   const shown = analysis.value ? analysis.value.now.shown : 0;
-  const whole = runCost(now.metric, "now");
+  const whole = wholeCost(shownMetric(), "now");
   return (
     <nav class="crumbs" aria-label="transforms">
       <button type="button" class="link" onClick={() => go({ steps: [], fold: false })}>Whole program</button>
       {now.steps.map((step, at) => (
         <>
           <span class="sep" aria-hidden="true">›</span>
-          <span class="crumb" title={visible(step.target.slice(2))}>
-            <span>{step.kind} <code>{stepName(step).slice(step.kind.length + 1)}</code></span>
+          <span class={step.kind === "time" ? "crumb time-crumb" : "crumb"} title={visible(step.target.slice(2))}>
+            {step.kind === "time" || step.kind === "threads" ? <span>{stepName(step)}</span> : <span>{step.kind} <code>{stepName(step).slice(step.kind.length + 1)}</code></span>}
             <button type="button" aria-label={`undo ${stepName(step)}`} onClick={() => go({ steps: now.steps.filter((_, other) => other !== at) })}>×</button>
           </span>
         </>

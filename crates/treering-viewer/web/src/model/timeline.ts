@@ -1,0 +1,296 @@
+// The course of a run: what every node cost in every slot of time, and the sums of any part of it.
+
+import type { Column } from "./slabs.ts";
+
+/** Costs by slot and node, in the order of slots, and when threads waited. */
+export interface Timeline {
+  /** The length of a slot, how many there are, and the length of the run. */
+  slotNs: number;
+  slots: number;
+  lengthNs: number;
+  /** By slot: its first entry; behind the last one the number of entries. */
+  first: Uint32Array;
+  /** By entry: the recorded node. */
+  node: Column;
+  /** By entry, for each metric: the cost; null where a metric has no times of its own. */
+  costs: (Column | null)[];
+  waits: Waits | null;
+}
+
+/** Intervals in which threads were off the processor, by their start. */
+export interface Waits {
+  /** The metrics that their time and number are part of. */
+  time: number;
+  count: number;
+  start: Column;
+  end: Column;
+  node: Column;
+  /** An index of `WAITS`. */
+  kind: Column;
+  /** By recorded node: the kind of waits in it. */
+  kindOf: Column;
+}
+
+/** The kinds of waits. */
+export const WAITS = ["lock", "io", "ready", "idle", "other"] as const;
+export const READY = 2;
+
+/** The moments of a run; all times are in ns since its start. */
+export interface Course {
+  lives: { thread: number; start: number | null; end: number | null }[];
+  marks: { time: number; end: number | null; thread: number; kind: "exec" | "mark"; name: string }[];
+  losses: { time: number; samples: number }[];
+  clockStepsBack: number;
+}
+
+/** Slots from one up to another, which is not part of it. */
+export type Slots = readonly [from: number, to: number];
+
+/** A selected part of the run, in ns: once, or in every period. */
+export interface Span {
+  from: number;
+  to: number;
+  period: number | null;
+}
+
+/** Reads the `time` part of a payload. */
+export function readTimeline(data: any): Timeline {
+  const perSlot = data.perSlot as Column;
+  const first = new Uint32Array(perSlot.length + 1);
+  for (let slot = 0; slot < perSlot.length; slot++) first[slot + 1] = first[slot] + perSlot[slot];
+  const { slotNs, lengthNs, node, costs, waits } = data;
+  return { slotNs, slots: perSlot.length, lengthNs, first, node, costs, waits };
+}
+
+/** The slots of a span, in order and apart from each other. Edges lie where the nearest slots begin; none is empty. */
+export function slotsOf(span: Span, slotNs: number, slots: number): Slots[] {
+  const found: Slots[] = [];
+  const add = (from: number, to: number) => {
+    const start = Math.max(0, Math.min(slots - 1, Math.round(from / slotNs)));
+    const end = Math.min(slots, Math.max(start + 1, Math.round(to / slotNs)));
+    const last = found[found.length - 1];
+    if (last && start <= last[1]) found[found.length - 1] = [last[0], Math.max(last[1], end)];
+    else found.push([start, end]);
+  };
+  if (span.period === null) add(span.from, span.to);
+  else for (let at = 0; at + span.from < slots * slotNs; at += span.period) add(at + span.from, Math.min(at + span.to, slots * slotNs));
+  return found;
+}
+
+/** The slots that are not among these. */
+export function otherSlots(parts: readonly Slots[], slots: number): Slots[] {
+  const found: Slots[] = [];
+  let at = 0;
+  for (const [from, to] of parts) {
+    if (from > at) found.push([at, from]);
+    at = to;
+  }
+  if (at < slots) found.push([at, slots]);
+  return found;
+}
+
+/** How many slots these are. */
+export function countOf(parts: readonly Slots[]): number {
+  return parts.reduce((sum, [from, to]) => sum + to - from, 0);
+}
+
+/** Adds up parts of a timeline. The whole is kept, and what is more than half of it is the whole without the rest. */
+export class Sums {
+  readonly timeline: Timeline;
+  /** By metric: the metric that counts its samples, whose times are its times; null for others. */
+  #countedBy: (number | null)[];
+  /** By metric: the self costs of nodes in the whole run. */
+  #recorded: (Column | null)[];
+  #nodes: number;
+  #whole: { metric: number; costs: Float64Array } | null = null;
+
+  constructor(timeline: Timeline, recorded: (Column | null)[], countedBy: (number | null)[], nodes: number) {
+    this.timeline = timeline;
+    this.#recorded = recorded;
+    this.#countedBy = countedBy;
+    this.#nodes = nodes;
+  }
+
+  /** By node: its self cost in these slots. */
+  of(metric: number, parts: readonly Slots[]): Float64Array {
+    const counter = this.counter(metric);
+    if (counter !== null) return this.apportioned(metric, this.of(counter, parts));
+    const { first, slots } = this.timeline;
+    const entries = parts.reduce((sum, [from, to]) => sum + first[to] - first[from], 0);
+    if (entries <= first[slots] / 2) return this.#added(metric, parts, new Float64Array(this.#nodes), 1);
+    return this.#added(metric, otherSlots(parts, slots), this.#all(metric).slice(), -1);
+  }
+
+  /** The metric whose times are those of another, as it counts its samples; null for one with times of its own. */
+  counter(metric: number): number | null {
+    const { costs } = this.timeline;
+    const counter = this.#countedBy[metric];
+    return !costs[metric] && counter !== null && costs[counter] ? counter : null;
+  }
+
+  /** A cost that samples stand for: of each node as much as it has of the samples, which are given by node. */
+  apportioned(metric: number, samples: Float64Array): Float64Array {
+    const found = new Float64Array(samples.length);
+    const [costs, counts] = [this.#recorded[metric], this.#recorded[this.counter(metric)!]];
+    if (!costs || !counts) return found;
+    for (let node = 0; node < found.length; node++) if (samples[node] !== 0) found[node] = (costs[node] * samples[node]) / counts[node];
+    return found;
+  }
+
+  #all(metric: number): Float64Array {
+    if (this.#whole?.metric !== metric) {
+      const costs = this.#added(metric, [[0, this.timeline.slots]], new Float64Array(this.#nodes), 1);
+      this.#whole = { metric, costs };
+    }
+    return this.#whole!.costs;
+  }
+
+  #added(metric: number, parts: readonly Slots[], sums: Float64Array, sign: 1 | -1): Float64Array {
+    const { first, node, costs, waits } = this.timeline;
+    const of = costs[metric];
+    for (const [from, to] of parts) {
+      for (let entry = first[from]; of && entry < first[to]; entry++) sums[node[entry]] += sign * of[entry];
+    }
+    if (waits && (waits.time === metric || waits.count === metric)) this.#addWaits(waits, metric === waits.time, parts, sums, sign);
+    return sums;
+  }
+
+  /** Adds waits: their time as far as it lies in the parts, or their number where they begin. */
+  #addWaits(waits: Waits, isTime: boolean, parts: readonly Slots[], sums: Float64Array, sign: 1 | -1) {
+    const { start, end, node, kind } = waits;
+    for (let wait = 0; wait < start.length; wait++) {
+      if (kind[wait] === READY) continue;
+      const amount = isTime ? this.overlap(start[wait], end[wait], parts) : this.#begins(start[wait], parts);
+      sums[node[wait]] += sign * amount;
+    }
+  }
+
+  /** By kind: how long threads waited in slots, in ns; null where waits are not known. */
+  waited(parts: readonly Slots[], shows: (node: number) => boolean): number[] | null {
+    const { waits, costs, first, node } = this.timeline;
+    if (!waits) return null;
+    const sums = WAITS.map(() => 0);
+    for (let wait = 0; wait < waits.start.length; wait++) {
+      if (shows(waits.node[wait])) sums[waits.kind[wait]] += this.overlap(waits.start[wait], waits.end[wait], parts);
+    }
+    // Of very many waits only the longest are intervals.
+    const short = costs[waits.time];
+    for (const [from, to] of parts) {
+      for (let entry = first[from]; short && entry < first[to]; entry++) if (shows(node[entry])) sums[waits.kindOf[node[entry]]] += short[entry];
+    }
+    return sums;
+  }
+
+  /** How much of an interval lies in slots, in ns. */
+  overlap(start: number, end: number, parts: readonly Slots[]): number {
+    const { slotNs } = this.timeline;
+    let sum = 0;
+    for (let at = firstAfter(parts, start / slotNs); at < parts.length && parts[at][0] * slotNs < end; at++) {
+      sum += Math.max(0, Math.min(end, parts[at][1] * slotNs) - Math.max(start, parts[at][0] * slotNs));
+    }
+    return sum;
+  }
+
+  #begins(start: number, parts: readonly Slots[]): number {
+    // What begins at the very end belongs to the last slot.
+    const slot = Math.min(Math.floor(start / this.timeline.slotNs), this.timeline.slots - 1);
+    const at = firstAfter(parts, slot);
+    return at < parts.length && parts[at][0] <= slot ? 1 : 0;
+  }
+}
+
+/** The first part that ends behind a slot. */
+function firstAfter(parts: readonly Slots[], slot: number): number {
+  let [low, high] = [0, parts.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (parts[middle][1] > slot) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** The way in which a timeline is divided for a picture. */
+export interface Grid {
+  from: number;
+  to: number;
+  /** How many slots make a bin. */
+  per: number;
+  /** By thread: its row, from 1 on; 0 where it has none. Row 0 is that of all threads. */
+  rowOf: Uint16Array;
+  rows: number;
+}
+
+/** By row and bin: the cost, and how much of it was passed in the current function or below it. */
+export interface Courses {
+  bins: number;
+  cost: Float64Array;
+  current: Float64Array;
+  /** By kind of wait, row and bin: the time that threads waited, in ns; null where waits are not known. */
+  waited: Float64Array[] | null;
+}
+
+/** By recorded node: twice its row, and one more where the current function is on its stack; `HIDDEN` where it is not shown. */
+export type Places = Uint32Array;
+export const HIDDEN = 0xffffffff;
+
+/** The courses of rows of threads, in the metric that `costs` are of; `worth` says what one of each node stands for. */
+export function courses(timeline: Timeline, costs: Column | null, worth: Float64Array | null, grid: Grid, places: Places): Courses {
+  const { first, node } = timeline;
+  const { from, to, per, rows } = grid;
+  const bins = Math.max(1, Math.ceil((to - from) / per));
+  const cost = new Float64Array((rows + 1) * bins);
+  const current = new Float64Array((rows + 1) * bins);
+  // Of one bin, by row.
+  const sums = new Float64Array(2 * (rows + 1));
+  for (let bin = 0; costs && bin < bins; bin++) {
+    const end = first[Math.min(to, from + (bin + 1) * per)];
+    sums.fill(0);
+    for (let entry = first[from + bin * per]; entry < end; entry++) {
+      const at = node[entry];
+      const place = places[at];
+      if (place !== HIDDEN) sums[place] += worth === null ? costs[entry] : costs[entry] * worth[at];
+    }
+    for (let row = 0; row <= rows; row++) {
+      const [other, own] = [sums[2 * row], sums[2 * row + 1]];
+      cost[bin] += other + own;
+      current[bin] += own;
+      if (row === 0) continue;
+      cost[row * bins + bin] = other + own;
+      current[row * bins + bin] = own;
+    }
+  }
+  return { bins, cost, current, waited: timeline.waits && waitCourses(timeline, timeline.waits, grid, bins, places) };
+}
+
+function waitCourses(timeline: Timeline, waits: Waits, grid: Grid, bins: number, places: Places): Float64Array[] {
+  const { slotNs, first, node, costs } = timeline;
+  const { from, to, per, rows } = grid;
+  const waited = WAITS.map(() => new Float64Array((rows + 1) * bins));
+  const wide = per * slotNs;
+  const begin = from * slotNs;
+  const end = to * slotNs;
+  const add = (kind: number, at: number, bin: number, amount: number) => {
+    const row = (places[at] >> 1) * bins;
+    waited[kind][bin] += amount;
+    if (row > 0) waited[kind][row + bin] += amount;
+  };
+  for (let wait = 0; wait < waits.start.length && waits.start[wait] < end; wait++) {
+    if (waits.end[wait] <= begin || places[waits.node[wait]] === HIDDEN) continue;
+    let at = Math.max(begin, waits.start[wait]);
+    const until = Math.min(end, waits.end[wait]);
+    while (at < until) {
+      const bin = Math.min(bins - 1, Math.floor((at - begin) / wide));
+      const next = bin === bins - 1 ? until : Math.min(until, begin + (bin + 1) * wide);
+      add(waits.kind[wait], waits.node[wait], bin, next - at);
+      at = next > at ? next : until;
+    }
+  }
+  const short = costs[waits.time];
+  for (let slot = from; short && slot < to; slot++) {
+    for (let entry = first[slot]; entry < first[slot + 1]; entry++) {
+      if (short[entry] && places[node[entry]] !== HIDDEN) add(waits.kindOf[node[entry]], node[entry], Math.floor((slot - from) / per), short[entry]);
+    }
+  }
+  return waited;
+}

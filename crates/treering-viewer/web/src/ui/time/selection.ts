@@ -1,0 +1,115 @@
+// The selected part of the run and the part that is seen: how they change, and how edges fit to slots.
+
+import { signal } from "@preact/signals";
+import { type Clock, clockFor, writeSpan } from "../../model/moment.ts";
+import type { Span } from "../../model/timeline.ts";
+import { busy, go, route, spanOf, theProfile } from "../../state.ts";
+import { treesAreThere } from "../trees.ts";
+import type { Time } from "../../profile.ts";
+
+/** The span that a pointer is drawing, which is selected as soon as the worker has time for it. */
+export const draft = signal<Span | null>(null);
+
+/** The time of the profile, where it has any. */
+export function time(): Time {
+  return theProfile().head.time!;
+}
+
+/** The selected span, as far as it is asked for already. */
+export function selected(): Span | null {
+  return draft.value ?? spanOf(route.value.steps);
+}
+
+/** The seen part of the run, in ns. */
+export function seen(): [from: number, to: number] {
+  return route.value.window ?? [0, time().lengthNs];
+}
+
+export function clock(): Clock {
+  const [from, to] = seen();
+  return clockFor(time().lengthNs, to - from);
+}
+
+/** A span whose edges lie where slots begin; at least one slot long. */
+export function snapped({ from, to, period }: Span): Span {
+  const { slotNs, lengthNs } = time();
+  const last = Math.max(0, Math.ceil(lengthNs / slotNs) - 1);
+  const start = Math.max(0, Math.min(last, Math.round(Math.min(from, to) / slotNs)));
+  const end = Math.max(start + 1, Math.min(last + 1, Math.round(Math.max(from, to) / slotNs)));
+  return { from: start * slotNs, to: Math.min(end * slotNs, Math.max(lengthNs, start * slotNs + 1)), period };
+}
+
+/** Selects a span, or the whole run; `keep` replaces the entry of the history. */
+export function selectSpan(span: Span | null, keep = false) {
+  const { steps } = route.peek();
+  const at = steps.findIndex((step) => step.kind === "time");
+  if (!span && at < 0) return;
+  const step = span && ({ kind: "time", target: writeSpan(span) } as const);
+  if (step && at >= 0 && steps[at].target === step.target) return;
+  const next = !step ? steps.filter((_, other) => other !== at) : at < 0 ? [...steps, step] : steps.with(at, step);
+  go({ steps: next, zoom: [] }, keep);
+}
+
+let drawn: { begun: boolean; timer: number } = { begun: false, timer: 0 };
+
+/** Takes a span that is being drawn. The newest one is selected whenever the worker has answered for the one before. */
+export function draw(span: Span) {
+  draft.value = snapped(span);
+  if (!drawn.timer) drawn.timer = requestAnimationFrame(follow);
+}
+
+function follow() {
+  drawn.timer = 0;
+  if (!draft.peek()) return;
+  if (busy.peek() === 0 && treesAreThere()) {
+    selectSpan(draft.peek(), drawn.begun);
+    drawn.begun = true;
+  } else {
+    drawn.timer = requestAnimationFrame(follow);
+  }
+}
+
+/** Ends drawing: the last span stays selected. */
+export function drop() {
+  cancelAnimationFrame(drawn.timer);
+  const last = draft.peek();
+  if (last) selectSpan(last, drawn.begun);
+  draft.value = null;
+  drawn = { begun: false, timer: 0 };
+}
+
+/** Shows a part of the run in the strip; all of it where there is none. */
+export function see(window: [number, number] | null, keep = true) {
+  const { lengthNs, slotNs } = time();
+  if (!window) return go({ window: null }, keep);
+  const width = Math.max(Math.min(10 * slotNs, lengthNs), Math.min(lengthNs, window[1] - window[0]));
+  const from = Math.max(0, Math.min(lengthNs - width, window[0]));
+  go({ window: width >= lengthNs ? null : [Math.round(from), Math.round(from + width)] }, keep);
+}
+
+/** Magnifies the strip around a moment. */
+export function magnify(factor: number, around: number) {
+  const [from, to] = seen();
+  see([around - (around - from) * factor, around + (to - around) * factor]);
+}
+
+/** Zooms to the selection, or back to the whole run. */
+export function toggleZoom() {
+  const span = spanOf(route.peek().steps);
+  if (route.peek().window || !span || span.period !== null) return see(null, false);
+  const margin = (span.to - span.from) * 0.1;
+  see([span.from - margin, span.to + margin], false);
+}
+
+/** Moves the selection, or its end alone, by steps of a 200th of what is seen. */
+export function move(steps: number, which: "both" | "from" | "to") {
+  const span = spanOf(route.peek().steps);
+  if (!span) return;
+  const [from, to] = seen();
+  const { slotNs, lengthNs } = time();
+  const by = steps * Math.max(slotNs, Math.round((to - from) / 200 / slotNs) * slotNs);
+  const limit = Math.ceil(lengthNs / slotNs) * slotNs;
+  const held = which === "both" ? Math.max(-span.from, Math.min(limit - span.to, by)) : by;
+  const next = { ...span, from: which === "to" ? span.from : span.from + held, to: which === "from" ? span.to : span.to + held };
+  if (next.to - next.from >= slotNs) selectSpan(snapped(next), true);
+}

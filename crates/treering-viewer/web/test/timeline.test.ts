@@ -1,0 +1,178 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { Model } from "../src/model/analysis.ts";
+import { clockFor, moment, readSpan, spanText, tickStep, tickText, writeSpan } from "../src/model/moment.ts";
+import { countOf, otherSlots, readTimeline, slotsOf, Sums, type Timeline } from "../src/model/timeline.ts";
+import type { Recorded } from "../src/model/tree.ts";
+import { sketch } from "./trees.ts";
+
+/** Numbers below a limit that look drawn at random, and are the same in every run. */
+function numbers(seed: number) {
+  let state = seed * 2654435761;
+  return (limit: number) => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    return Math.floor((state / 2 ** 32) * limit);
+  };
+}
+
+const TREE = `
+@
+  main
+    work
+      parse
+      hash
+    idle
+@
+  main
+    work
+      hash
+`.replace(/^ {2}/gm, "");
+
+/** Two threads over 100 slots of 1 ms: samples, and the cost of 3 ns and a few more that each of them stands for. */
+function recorded(seed: number, slots = 100): { recorded: Recorded; timeline: Timeline; rows: [slot: number, node: number, count: number][]; names: string[] } {
+  const next = numbers(seed);
+  const { tree, names } = sketch(TREE);
+  const rows: [number, number, number][] = [];
+  for (let slot = 0; slot < slots; slot++) {
+    for (let node = 0; node < tree.length; node++) if (next(3) === 0) rows.push([slot, node, 1 + next(5)]);
+  }
+  const perSlot = new Uint32Array(slots);
+  rows.forEach(([slot]) => perSlot[slot]++);
+  const samples = new Float64Array(tree.length);
+  rows.forEach(([, node, count]) => (samples[node] += count));
+  const costs = samples.map((count, node) => 3 * count + node);
+  const threads = tree.roots.length;
+  const timeline = readTimeline({
+    slotNs: 1e6, lengthNs: slots * 1e6, perSlot, node: Uint16Array.from(rows, (row) => row[1]), costs: [null, Uint8Array.from(rows, (row) => row[2])], waits: null,
+  });
+  const thread = { name: "", tid: 0, process: "", pid: 0, run: 0 };
+  return { recorded: { tree, threads: Array(threads).fill(thread), costs: [costs, samples], counted: null, lineCosts: null }, timeline, rows, names };
+}
+
+function modelOf(given: ReturnType<typeof recorded>): Model {
+  const none = { samples: null, squares: null, unseen: null };
+  const model = new Model(given.recorded, [{ ...none, samples: 1 }, none], given.names.length, null);
+  model.setTimeline(given.timeline);
+  return model;
+}
+
+const ms = (from: number, to: number, period: number | null = null) => ({ from: from * 1e6, to: to * 1e6, period: period && period * 1e6 });
+
+test("any part of a run has the costs of its samples, however much of the run it is", () => {
+  for (let seed = 1; seed < 20; seed++) {
+    const given = recorded(seed);
+    const sums = new Sums(given.timeline, given.recorded.costs as Float64Array[], [1, null], given.recorded.tree.length);
+    const next = numbers(seed + 100);
+    for (let round = 0; round < 30; round++) {
+      const from = next(100);
+      const parts = slotsOf(ms(from, from + 1 + next(100 - from)), 1e6, 100);
+      const right = new Float64Array(given.recorded.tree.length);
+      for (const [slot, node, count] of given.rows) if (parts.some(([a, b]) => slot >= a && slot < b)) right[node] += count;
+      assert.deepEqual(sums.of(1, parts), right, `${parts}, seed ${seed}`);
+    }
+  }
+});
+
+test("two halves add up to the whole, in every function, arc and metric", () => {
+  const given = recorded(7);
+  const model = modelOf(given);
+  const whole = [0, 1].map((metric) => model.analyse(metric));
+  for (const middle of [1, 30, 50, 99]) {
+    const halves = [ms(0, middle), ms(middle, 100)].map((span) => {
+      model.setPart(span);
+      return [0, 1].map((metric) => model.analyse(metric));
+    });
+    for (const metric of [0, 1]) {
+      for (const key of ["self", "total", "arcTotal"] as const) {
+        whole[metric].now[key].forEach((cost, at) => {
+          const sum = halves[0][metric].now[key][at] + halves[1][metric].now[key][at];
+          // Samples exactly, costs as far as numbers go.
+          assert.ok(metric === 1 ? sum === cost : Math.abs(sum - cost) < 1e-6, `${key} ${at} of metric ${metric}: ${sum}, not ${cost}`);
+        });
+      }
+      const part = halves.map((half) => half[metric].part!);
+      assert.ok(Math.abs(part[0].cost + part[1].cost - whole[metric].now.shown) < 1e-6);
+    }
+  }
+  model.setPart(null);
+  assert.deepEqual(model.analyse(0).now.self, whole[0].now.self);
+  assert.equal(model.analyse(0).part, null);
+});
+
+test("percents of a part are of all of it, whatever else is left out", () => {
+  const given = recorded(3);
+  const model = modelOf(given);
+  model.setPart(ms(20, 40));
+  const { part } = model.analyse(0);
+  const mask = new Uint8Array(given.names.length);
+  mask[given.names.indexOf("hash")] = 1;
+  model.setTransforms([{ kind: "focus", mask }]);
+  const found = model.analyse(0);
+  assert.deepEqual(found.part, part);
+  assert.ok(found.now.shown < part!.cost && found.now.shown > 0);
+});
+
+test("a band is the same milliseconds of every period, and its other slots are the rest", () => {
+  const parts = slotsOf(ms(10, 15, 20), 1e6, 90);
+  assert.deepEqual(parts, [[10, 15], [30, 35], [50, 55], [70, 75]]);
+  assert.equal(countOf(parts) + countOf(otherSlots(parts, 90)), 90);
+  // The last one is cut where the run ends; neighbours are one part.
+  assert.deepEqual(slotsOf(ms(10, 15, 20), 1e6, 72).at(-1), [70, 72]);
+  assert.deepEqual(slotsOf(ms(0, 20, 20), 1e6, 90), [[0, 90]]);
+});
+
+test("a part is never empty, nor outside of the run", () => {
+  assert.deepEqual(slotsOf({ from: 40.2e6, to: 40.3e6, period: null }, 1e6, 100), [[40, 41]]);
+  assert.deepEqual(slotsOf(ms(500, 600), 1e6, 100), [[99, 100]]);
+});
+
+test("waits have the part of their time that lies in a range, and are counted where they begin", () => {
+  const { tree } = sketch("main\n  wait\n");
+  const timeline = readTimeline({
+    slotNs: 1e6, lengthNs: 10e6, perSlot: new Uint8Array(10), node: new Uint8Array(0), costs: [null, null],
+    waits: { time: 0, count: 1, start: Float64Array.of(0.5e6, 2.5e6, 3e6), end: Float64Array.of(2e6, 7.25e6, 4e6), node: Uint8Array.of(2, 2, 2), kind: Uint8Array.of(0, 3, 2), kindOf: new Uint8Array(3) },
+  });
+  const sums = new Sums(timeline, [new Float64Array(3), new Float64Array(3)], [null, null], tree.length);
+  // 6.75 ms of waits, of which the one without a processor is none.
+  const of = (metric: number, from: number, to: number) => sums.of(metric, [[from, to]])[2];
+  assert.equal(of(0, 0, 10), 1.5e6 + 4.75e6);
+  assert.equal(of(0, 1, 3), 1e6 + 0.5e6);
+  assert.equal(of(0, 7, 10), 0.25e6);
+  assert.deepEqual([of(1, 0, 10), of(1, 0, 1), of(1, 2, 3), of(1, 3, 10)], [2, 1, 1, 0]);
+});
+
+test("the courses of threads add up to what their functions cost", () => {
+  const given = recorded(11);
+  const model = modelOf(given);
+  const hash = given.names.indexOf("hash");
+  for (const per of [1, 7, 100]) {
+    const { bins, cost, current } = model.courses(0, hash, { from: 0, to: 100, per, rowOf: Uint16Array.of(1, 2), rows: 2 });
+    const row = (of: Float64Array, at: number) => of.subarray(at * bins, (at + 1) * bins).reduce((a, b) => a + b, 0);
+    const { now } = model.analyse(0);
+    assert.equal(bins, Math.ceil(100 / per));
+    assert.ok(Math.abs(row(cost, 0) - now.shown) < 1e-6);
+    assert.ok(Math.abs(row(cost, 1) + row(cost, 2) - row(cost, 0)) < 1e-6);
+    assert.ok(Math.abs(row(current, 0) - now.total[hash]) < 1e-6);
+  }
+});
+
+test("moments are written in the unit that suits the run", () => {
+  const of = (ns: number, length: number) => moment(ns, clockFor(length));
+  assert.equal(of(2e9, 16e9), "2.000");
+  assert.equal(of(3.6e6, 20e6), "3.60");
+  assert.equal(of(5405e9, 4 * 3600e9), "1:30:05");
+  assert.equal(spanText({ from: 2e9, to: 5e9, period: null }, clockFor(8e9)), "2.000–5.000 s");
+  assert.equal(spanText({ from: 1.36e9, to: 1.5e9, period: 2e9 }, clockFor(16e9)), "1360–1500 ms of each 2 s");
+  for (const text of ["2000000-5000000", "1360000-1500000/2000000"]) assert.equal(writeSpan(readSpan(text)!), text);
+  for (const text of ["", "5-5", "9-3", "1-", "x", "1-9/3", "1-2/0"]) assert.equal(readSpan(text), null, text);
+});
+
+test("ticks are at 1, 2 and 5, and at whole parts of an hour", () => {
+  const clock = clockFor(16e9);
+  assert.deepEqual([0.3e9, 1e9, 1.1e9, 3e9, 6e6].map((least) => tickStep(least, clock)), [0.5e9, 1e9, 2e9, 5e9, 10e6]);
+  assert.equal(tickText(2e9, 1e9, clock), "2");
+  assert.equal(tickText(3.62e9, 10e6, clock), "3.62");
+  const hours = clockFor(4 * 3600e9);
+  assert.equal(tickStep(1300e9, hours), 1800e9);
+  assert.equal(tickText(5400e9, 1800e9, hours), "1:30");
+});
