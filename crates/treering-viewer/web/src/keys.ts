@@ -7,7 +7,7 @@ import { rows } from "./ui/functions.tsx";
 import { closeMenu } from "./ui/menu.tsx";
 import { openHottest } from "./ui/tree.tsx";
 import { unitsOf } from "./ui/cost.ts";
-import { selectSpan, toggleZoom } from "./ui/time/selection.ts";
+import { alone, selectSpan, toggleCompare, toggleZoom } from "./ui/time/selection.ts";
 import { functionKey, select } from "./state.ts";
 
 /** The keys, for the help. */
@@ -18,7 +18,7 @@ export const KEYS: [string, string][] = [
   ["Shift ← →", "flame graph: pan"], ["1 – 6", "overview, flame, sandwich, graph, tree, callers tree"], ["S W B C", "source, lines of the whole program, blocks, charts"],
   ["M V", "next metric, next unit (Shift: previous)"], ["R", "recursion folded or not"], ["I D ?", "how it was measured, dark or light, keys"],
   ["/ N Shift N", "search, next match, previous match"], ["#", "search the current name"], ["Shift Enter", "the search becomes a filter"],
-  ["F X K L", "focus, ignore, hide, collapse the library"], ["T", "time: into the strip, and folds it; without time, threads and processes"], ["Z", "time: zoom to the selection, whole run"], ["← → Shift ← →", "time: moves the selection, its end"], ["Menu", "of the function: right click, or a long press"], ["U Shift U", "undo the last transform, all of them"], ["Esc", "leave, clear, close"],
+  ["F X K L", "focus, ignore, hide, collapse the library"], ["T", "time: into the strip, and folds it; without time, threads and processes"], ["A", "time: compare the selection with the rest of the run, per second; Alt drag with another part"], ["Z", "time: zoom to the selection, whole run"], ["← → Shift ← →", "time: moves the selection, its end"], ["Menu", "of the function: right click, or a long press"], ["U Shift U", "undo the last transform, all of them"], ["Esc", "leave, clear, close"],
 ];
 
 /** Adds a transform of a function: the current one, where no other is named. */
@@ -29,6 +29,12 @@ export function addStep(kind: Step["kind"], library = false, fn = route.peek().f
   if (library && !module) return;
   const target = library ? `m:${module}` : `f:${functionKey(fn)}`;
   go({ steps: [...steps, { kind, target }], zoom: [] });
+}
+
+/** The steps without the last one, and without a comparison that it was a side of. */
+function withoutLast(steps: Step[]): Step[] {
+  const left = steps.slice(0, -1);
+  return steps[left.length].kind === "time" ? left.filter((step) => step.kind !== "against") : left;
 }
 
 /** Goes into the strip of time, and folds it from there. */
@@ -94,6 +100,7 @@ const LETTERS: Record<string, (event: KeyboardEvent) => void> = {
     if (theProfile().head.time) toStrip();
     else threadsOpen.value = theProfile().head.threads > 1 && theProfile().head.shape === "tree";
   },
+  a: () => void (theProfile().head.time && toggleCompare()),
   z: () => void (theProfile().head.time && toggleZoom()),
   f: () => addStep("focus"),
   x: () => addStep("ignore"),
@@ -101,8 +108,8 @@ const LETTERS: Record<string, (event: KeyboardEvent) => void> = {
   l: () => addStep("hide", true),
   u: (event) => {
     const { steps, fold } = route.peek();
-    if (event.shiftKey) go({ steps: [], fold: false });
-    else if (steps.length) go({ steps: steps.slice(0, -1) });
+    if (event.shiftKey) go({ steps: [], fold: false, ...alone() });
+    else if (steps.length) go({ steps: withoutLast(steps), ...alone() });
     else if (fold) go({ fold: false });
   },
 };

@@ -28,8 +28,8 @@ export const PANES = ["functions", "flame", "line", "time", "source", "more"] as
 
 /** A transform as it is named in the hash and in the breadcrumbs. */
 export interface Step {
-  kind: "focus" | "ignore" | "hide" | "threads" | "time";
-  /** `f:` a function, `m:` a module, `q:` a search, `t:` thread numbers; of time a span. */
+  kind: "focus" | "ignore" | "hide" | "threads" | "time" | "against";
+  /** `f:` a function, `m:` a module, `q:` a search, `t:` thread numbers; of time a span, and against `rest` or a span. */
   target: string;
 }
 
@@ -161,6 +161,23 @@ export function spanOf(steps: Step[]): Span | null {
   return step ? readSpan(step.target) : null;
 }
 
+/** The part of the run that the selected one is compared with; null where it is shown alone. */
+export function againstOf(steps: Step[]): Span | "rest" | null {
+  const step = steps.find((one) => one.kind === "against");
+  if (!step || !spanOf(steps)) return null;
+  return step.target === "rest" ? "rest" : readSpan(step.target);
+}
+
+/** Whether two sides are shown: two profiles, or two parts of a run. */
+export function isDifference(): boolean {
+  return profile.head.baseRuns !== null || isCompared();
+}
+
+/** Whether two parts of the run are compared, whose costs are those of a second. */
+export function isCompared(): boolean {
+  return (analysis.value?.basePart ?? null) !== null;
+}
+
 function read(state: Route, key: string, value: string) {
   const oneOf = <T extends string>(known: readonly T[]): T | undefined => known.find((item) => item === value);
   const metric = () => profile.head.metrics.findIndex((metric) => metric.name === value && !metric.level);
@@ -190,7 +207,8 @@ function read(state: Route, key: string, value: string) {
       const [kind, ...rest] = value.split(":");
       const step = { kind: kind as Step["kind"], target: rest.join(":") };
       const isSpan = kind === "time" && profile.head.time !== null && readSpan(step.target) !== null && !spanOf(state.steps);
-      if (isSpan || ["focus", "ignore", "hide", "threads"].includes(kind)) state.steps.push(step);
+      const isAgainst = kind === "against" && spanOf(state.steps) !== null && !againstOf(state.steps) && (step.target === "rest" || readSpan(step.target) !== null);
+      if (isSpan || isAgainst || ["focus", "ignore", "hide", "threads"].includes(kind)) state.steps.push(step);
       break;
     }
     case "window": {
@@ -298,12 +316,18 @@ export function start(given: Profile) {
 /** The transforms that the worker was told last, and the part of the run. */
 let told = { transforms: "[]", span: "null" };
 
+/** The transforms of the tree, which selecting a part of the run is none of. */
+function structural(steps: Step[]): Step[] {
+  return steps.filter((step) => step.kind !== "time" && step.kind !== "against");
+}
+
 /** Tells the worker what it does not know yet. */
 function tell(steps: Step[]) {
-  const others = steps.filter((step) => step.kind !== "time");
-  const wanted = { transforms: JSON.stringify(others), span: JSON.stringify(spanOf(steps)) };
+  const others = structural(steps);
+  const [span, against] = [spanOf(steps), againstOf(steps)];
+  const wanted = { transforms: JSON.stringify(others), span: JSON.stringify(span && [span, against]) };
   if (wanted.transforms !== told.transforms) client.ask({ op: "transform", transforms: transforms(others) }).catch(failed);
-  if (wanted.span !== told.span) client.ask({ op: "part", span: spanOf(steps) }).catch(failed);
+  if (wanted.span !== told.span) client.ask({ op: "part", span, against }).catch(failed);
   told = wanted;
 }
 
@@ -434,7 +458,7 @@ let before: Uint8Array | null = null;
 
 /** The cost that percents are of: that of the run, or of its selected part. */
 export function runCost(metric: number, side: "now" | "base"): number {
-  return partMeasure(metric)?.cost ?? wholeCost(metric, side);
+  return partMeasure(metric, side)?.cost ?? wholeCost(metric, side);
 }
 
 /** The cost of the whole run, whatever is selected. */
@@ -444,13 +468,20 @@ export function wholeCost(metric: number, side: "now" | "base"): number {
 }
 
 /** The costs of the selected part of the run; null where it is shown as a whole. */
-export function partMeasure(metric: number): Measure | null {
-  return [analysis.value, secondAnalysis.value].find((one) => one?.metric === metric)?.part ?? null;
+export function partMeasure(metric: number, side: "now" | "base" = "now"): Measure | null {
+  const of = (found: Analysis) => (side === "base" ? found.basePart : found.part);
+  for (const found of [analysis.value, secondAnalysis.value]) {
+    const part = found && of(found);
+    if (part && found.metric === metric) return part;
+    // Lines may be known of the samples only.
+    if (part && profile.head.metrics[found.metric].samples === metric) return { ...part, cost: part.samples };
+  }
+  return null;
 }
 
 /** The costs of the run or of its selected part, before anything else was left out. */
 function runMeasure(metric: number, side: "now" | "base"): Measure {
-  const part = partMeasure(metric);
+  const part = partMeasure(metric, side);
   if (part) return part;
   const known = profile.head.metrics[metric];
   return side === "base"
@@ -513,7 +544,7 @@ function fixedAnalysis(metric: number): Analysis {
     toSelf: floats(fixed.arcs.toSelf), toTotal: floats(fixed.arcs.toTotal), shown: runCost(metric, "now"),
   };
   return {
-    metric, now, base: null, part: null, bySelf: largestFirst(now.self, now.total), byTotal: largestFirst(now.total, now.self), caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
+    metric, now, base: null, part: null, basePart: null, bySelf: largestFirst(now.self, now.total), byTotal: largestFirst(now.total, now.self), caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
     arcCalls: fixed.arcs.calls && floats(fixed.arcs.calls),
     arcsByCaller: sorted(caller), arcsByCallee: sorted(callee), nested: Uint8Array.from(caller, (_, arc) => (within(arc) ? 1 : 0)),
     calls: fixed.functions.calls && spread(fixed.functions.calls),
@@ -608,13 +639,13 @@ export async function prepare(given: Profile, texts: { tree: string; rest: strin
   if (given.head.shape !== "tree" || profile.head.shape !== "tree") return null;
   const { metric, second, steps } = routeIn(given);
   await lookedUp(given, steps);
-  const transformed = inVersion(given, () => transforms(steps.filter((step) => step.kind !== "time")));
+  const transformed = inVersion(given, () => transforms(structural(steps)));
   const next = opened(client.source, given.head);
   next.give("tree", texts.tree, true);
   next.give("rest", texts.rest, true);
   next.give("time", texts.time, true);
   if (transformed.length) await next.ask({ op: "transform", transforms: transformed });
-  if (spanOf(steps)) await next.ask({ op: "part", span: spanOf(steps) });
+  if (spanOf(steps)) await next.ask({ op: "part", span: spanOf(steps), against: againstOf(steps) });
   const found = await next.ask<Analysis>({ op: "analyse", metric });
   const other = second === null ? null : await next.ask<Analysis>({ op: "analyse", metric: second });
   const moments = given.head.time && (await next.ask<Course>({ op: "timeline" }));

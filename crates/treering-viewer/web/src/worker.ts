@@ -10,7 +10,7 @@ import { type Course, type Grid, readTimeline, type Span } from "./model/timelin
 export type Question =
   | { op: "open"; metrics: MetricInfo[]; functions: number; baseRuns: boolean[] | null }
   | { op: "transform"; transforms: Transform[] }
-  | { op: "part"; span: Span | null }
+  | { op: "part"; span: Span | null; against: Span | "rest" | null }
   | { op: "timeline" }
   | { op: "waited" }
   | { op: "courses"; metric: number; fn: number; grid: Grid }
@@ -64,7 +64,7 @@ async function answer(question: Question): Promise<unknown> {
     case "timeline":
       return course;
     case "part":
-      model.setPart(question.span);
+      model.setPart(question.span, question.against);
       return null;
     case "waited":
       return model.waited();

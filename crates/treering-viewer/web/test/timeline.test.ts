@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { Model } from "../src/model/analysis.ts";
+import { binomialTest, falseDiscoveryLimit } from "../src/model/binomial.ts";
 import { clockFor, moment, readSpan, spanText, tickStep, tickText, writeSpan } from "../src/model/moment.ts";
 import { countOf, otherSlots, readTimeline, slotsOf, Sums, type Timeline } from "../src/model/timeline.ts";
 import type { Recorded } from "../src/model/tree.ts";
@@ -175,4 +176,48 @@ test("ticks are at 1, 2 and 5, and at whole parts of an hour", () => {
   const hours = clockFor(4 * 3600e9);
   assert.equal(tickStep(1300e9, hours), 1800e9);
   assert.equal(tickText(5400e9, 1800e9, hours), "1:30");
+});
+
+test("the exact test of two counts is the sum of the binomial terms", () => {
+  const terms = (n: number, p: number) => {
+    // Term by term: C(n, k) p^k (1 - p)^(n - k).
+    const found = [(1 - p) ** n];
+    for (let k = 1; k <= n; k++) found.push((found[k - 1] * (n - k + 1) * p) / (k * (1 - p)));
+    return found;
+  };
+  for (const [n, p] of [[5, 0.5], [12, 0.01], [40, 0.3], [200, 0.07]]) {
+    const all = terms(n, p);
+    for (let a = 0; a <= n; a++) {
+      const below = all.slice(0, a + 1).reduce((x, y) => x + y, 0);
+      const above = all.slice(a).reduce((x, y) => x + y, 0);
+      const right = Math.min(1, 2 * Math.min(below, above));
+      assert.ok(Math.abs(binomialTest(a, n - a, p) - right) < 1e-9 + 1e-7 * right, `${a} of ${n}, ${p}: ${binomialTest(a, n - a, p)}, not ${right}`);
+    }
+  }
+  // Large counts stay numbers: half a million of a million.
+  assert.ok(binomialTest(500_000, 500_000, 0.5) > 0.99 && binomialTest(510_000, 490_000, 0.5) < 1e-80);
+});
+
+test("false discoveries are held as Benjamini and Hochberg's own example has them", () => {
+  // Table 1 of the paper of 1995: four of fifteen are findings at 5 %.
+  const paper = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.324, 0.4262, 0.5719, 0.6528, 0.759, 1];
+  assert.equal(falseDiscoveryLimit(paper, 0.05), 0.0095);
+  assert.equal(falseDiscoveryLimit([0.4, 0.9], 0.05), -1);
+});
+
+test("a part compared with the rest has costs per second of both", () => {
+  const given = recorded(5);
+  const model = modelOf(given);
+  const whole = model.analyse(0).now.shown;
+  model.setPart(ms(20, 40), "rest");
+  const { now, base, part, basePart } = model.analyse(0);
+  // 20 ms and 80 ms.
+  assert.ok(Math.abs(now.shown * 0.02 + base!.shown * 0.08 - whole) < 1e-6);
+  assert.ok(Math.abs(part!.cost - now.shown) < 1e-6 && Math.abs(basePart!.cost - base!.shown) < 1e-6);
+  // Samples are numbers of samples, as tests need them.
+  assert.equal(part!.samples + basePart!.samples, given.rows.reduce((sum, row) => sum + row[2], 0));
+  const tree = model.merged(0, { focus: null, direction: "callees", fold: false, path: [], least: 0 });
+  assert.equal(tree.stride, 2);
+  assert.ok(Math.abs(tree.total[0][0] - now.shown) < 1e-6 && Math.abs(tree.total[2][0] - base!.shown) < 1e-6);
+  assert.equal(tree.total[1][0], part!.samples);
 });

@@ -3,7 +3,7 @@
 import type { Column } from "./slabs.ts";
 import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally } from "./walk.ts";
 import { NONE, type Recorded, type Thread, threadOfNodes, type Tree } from "./tree.ts";
-import { type Courses, courses, type Grid, HIDDEN, type Slots, type Span, slotsOf, Sums, type Timeline } from "./timeline.ts";
+import { type Courses, courses, type Grid, HIDDEN, otherSlots, type Slots, type Span, slotsOf, Sums, type Timeline } from "./timeline.ts";
 import type { Measure } from "./interval.ts";
 import { carry, type Transform, type Transformed, transform } from "./transform.ts";
 import { findCycles } from "./cycles.ts";
@@ -39,6 +39,8 @@ export interface Analysis {
   base: Side | null;
   /** Of a selected part of the run: its costs before any other transform, of which percents are. */
   part: Measure | null;
+  /** Of a part that is compared with another, both per second: the costs of that one. */
+  basePart: Measure | null;
   /** By arc; the caller is 0 where it is unknown. Calls are 0 where nobody counted them. */
   caller: Uint32Array;
   callee: Uint32Array;
@@ -87,7 +89,10 @@ interface Structure {
 }
 
 /** How many columns of sums are kept for the next question: cost and samples, of both sides in a difference. */
-const KEPT = 4;
+const KEPT = 8;
+
+/** The powers of cost that the columns of merged trees have: cost, samples, squares, what was not seen. */
+const POWERS = [1, 0, 2, 1];
 
 /** Answers questions about one profile; lives in the worker. */
 export class Model {
@@ -104,6 +109,8 @@ export class Model {
   #times: Sums | null = null;
   /** The selected slots; null where the whole run is shown. */
   #part: Slots[] | null = null;
+  /** The slots that they are compared with; null where they are shown alone. */
+  #basePart: Slots[] | null = null;
   /** Costs of recorded nodes in the selected slots. */
   #partCosts = new Recent<Float64Array>(KEPT);
   #worth: { metric: number; nodes: Float64Array } | null = null;
@@ -130,21 +137,36 @@ export class Model {
     this.#times = new Sums(timeline, this.#recorded.costs, countedBy(this.#metrics), this.#recorded.tree.length);
   }
 
-  /** Shows a part of the run only; all of it where there is none. The tree stays as it is, with other costs. */
-  setPart(span: Span | null) {
+  /**
+   * Shows a part of the run only; all of it where there is none. The tree stays as it is, with other costs. Compared
+   * with another part or with the rest, the costs of both are those of a second.
+   */
+  setPart(span: Span | null, against: Span | "rest" | null = null) {
     const { timeline } = this.#times ?? {};
     const before = this.#part;
     this.#part = span && timeline && timeline.slots > 0 ? slotsOf(span, timeline.slotNs, timeline.slots) : null;
+    const others = (parts: Slots[]) => (against === "rest" ? otherSlots(parts, timeline!.slots) : slotsOf(against!, timeline!.slotNs, timeline!.slots));
+    this.#basePart = this.#part && against ? others(this.#part) : null;
+    if (this.#basePart?.length === 0) this.#basePart = null;
     // Calls that were counted apart are those of the whole run.
     if (this.#recorded.counted && (before === null) !== (this.#part === null)) this.#structure = null;
     this.#forgetCosts();
   }
 
   /** By recorded node: its cost in the selected slots. */
-  #partOf(metric: number): Float64Array {
+  #partOf(metric: number, side: "now" | "base"): Float64Array {
     const counted = this.#times!.counter(metric);
-    const made = () => (counted === null ? this.#times!.of(metric, this.#part!) : this.#times!.apportioned(metric, this.#partOf(counted)));
-    return this.#partCosts.get(String(metric), made);
+    const parts = side === "base" ? this.#basePart! : this.#part!;
+    const made = () => (counted === null ? this.#times!.of(metric, parts) : this.#times!.apportioned(metric, this.#partOf(counted, side)));
+    return this.#partCosts.get(`${metric} ${side}`, made);
+  }
+
+  /** The number by which a cost of a part becomes that of a second; 1 where nothing is compared. */
+  #perSecond(side: "now" | "base"): number {
+    if (!this.#basePart) return 1;
+    const { slotNs, lengthNs } = this.#times!.timeline;
+    const lengthOf = (parts: Slots[]) => parts.reduce((sum, [from, to]) => sum + Math.min(lengthNs, to * slotNs) - from * slotNs, 0);
+    return 1e9 / Math.max(1, lengthOf(side === "base" ? this.#basePart : this.#part!));
   }
 
   #forgetCosts() {
@@ -183,9 +205,15 @@ export class Model {
     });
   }
 
-  #costs(metric: number, side: "now" | "base"): Column | Float64Array {
-    return this.#columns.get(`${metric} ${side}`, () => {
-      const recorded = this.#part ? this.#partOf(metric) : this.#recorded.costs[metric];
+  /** Costs of nodes, per second where parts are compared; `power` is 0 for numbers of samples, 2 for squares of costs. */
+  #costs(metric: number, side: "now" | "base", power: number): Column | Float64Array {
+    return this.#columns.get(`${metric} ${side} ${power}`, () => {
+      if (this.#part) {
+        const scale = this.#perSecond(side) ** power;
+        const found = carry(this.#state, this.#partOf(metric, side));
+        return scale === 1 ? found : Float64Array.from(found, (cost) => cost * scale);
+      }
+      const recorded = this.#recorded.costs[metric];
       if (!recorded) return new Float64Array(this.tree.length);
       if (!this.#isBase) return carry(this.#state, recorded);
       const thread = threadOfNodes(this.#recorded.tree);
@@ -196,16 +224,21 @@ export class Model {
     });
   }
 
-  #sumsOf(metric: number, side: "now" | "base"): Float64Array {
-    return this.#sums.get(`${metric} ${side}`, () => totals(this.tree, this.#costs(metric, side)));
+  #sumsOf(metric: number, side: "now" | "base", power = 1): Float64Array {
+    return this.#sums.get(`${metric} ${side} ${power}`, () => totals(this.tree, this.#costs(metric, side, power)));
   }
 
   /** The columns of merged trees, each a metric and a side: cost, samples, and what intervals need besides; of both sides in a difference. */
-  #wanted(metric: number): { columns: [number, "now" | "base"][]; stride: number } {
+  #wanted(metric: number): { columns: [number, "now" | "base", number][]; stride: number } {
     const { samples, squares, unseen } = this.#metrics[metric];
     const wanted = squares === null || unseen === null ? [metric, samples ?? metric] : [metric, samples ?? metric, squares, unseen];
-    const of = (side: "now" | "base") => wanted.map((column): [number, "now" | "base"] => [column, side]);
-    return { columns: this.#isBase ? [...of("now"), ...of("base")] : of("now"), stride: wanted.length };
+    const of = (side: "now" | "base") => wanted.map((column, at): [number, "now" | "base", number] => [column, side, POWERS[at]]);
+    return { columns: this.#hasBase ? [...of("now"), ...of("base")] : of("now"), stride: wanted.length };
+  }
+
+  /** Whether two sides are compared: runs, or parts of one. */
+  get #hasBase(): boolean {
+    return this.#isBase !== null || this.#basePart !== null;
   }
 
   analyse(metric: number): Analysis {
@@ -215,8 +248,9 @@ export class Model {
     return {
       metric,
       now,
-      base: this.#isBase ? this.#side(metric, "base") : null,
-      part: this.#part && this.#measure(metric),
+      base: this.#hasBase ? this.#side(metric, "base") : null,
+      part: this.#part && this.#measure(metric, "now"),
+      basePart: this.#basePart && this.#measure(metric, "base"),
       bySelf: largestFirst(now.self, now.total),
       byTotal: largestFirst(now.total, now.self),
       caller: arcs.caller,
@@ -243,25 +277,26 @@ export class Model {
 
   #side(metric: number, side: "now" | "base"): Side {
     const { arcs, places } = this.#known();
-    const of = (column: number | null): Tally | null => {
+    const of = (column: number | null, power: number): Tally | null => {
       if (column === null) return null;
-      const found = tally(this.tree, arcs, places, this.#costs(column, side), this.#sumsOf(column, side), this.#functions);
+      const found = tally(this.tree, arcs, places, this.#costs(column, side, power), this.#sumsOf(column, side, power), this.#functions);
       // The total of what was passed outside of every function is that itself.
       found.total[0] = found.self[0];
       return found;
     };
     const { samples, squares, unseen } = this.#metrics[metric];
-    const own = of(metric)!;
+    const own = of(metric, 1)!;
     let shown = 0;
     for (const cost of own.self) shown += cost;
-    return { ...own, samples: of(samples), squares: of(squares), unseen: of(unseen), shown };
+    return { ...own, samples: of(samples, 0), squares: of(squares, 2), unseen: of(unseen, 1), shown };
   }
 
   /** The costs of the selected slots, whatever the transforms. */
-  #measure(metric: number): Measure {
+  #measure(metric: number, side: "now" | "base"): Measure {
     const { samples, squares, unseen } = this.#metrics[metric];
-    const of = (column: number | null) => (column === null ? 0 : sum(this.#partOf(column)));
-    return { cost: of(metric), samples: of(samples), squares: of(squares), unseen: of(unseen) };
+    const scale = this.#perSecond(side);
+    const of = (column: number | null, power: number) => (column === null ? 0 : sum(this.#partOf(column, side)) * scale ** power);
+    return { cost: of(metric, 1), samples: of(samples, 0), squares: of(squares, 2), unseen: of(unseen, 1) };
   }
 
   /** The courses of threads over time, with the part that the current function has. */
@@ -314,9 +349,9 @@ export class Model {
 
   #merged(metric: number, request: Request): Merged {
     const { columns, stride } = this.#wanted(metric);
-    const own = columns.map(([column, side]) => this.#costs(column, side));
+    const own = columns.map(([column, side, power]) => this.#costs(column, side, power));
     const needsSums = request.direction === "callees" ? !request.fold : request.focus !== null;
-    const sums = needsSums ? columns.map(([column, side]) => this.#sumsOf(column, side)) : [];
+    const sums = needsSums ? columns.map(([column, side, power]) => this.#sumsOf(column, side, power)) : [];
     if (request.direction === "callers") return callers(this.tree, own, sums, stride, this.#functions, request);
     return callees(this.tree, own, stride, this.#functions, request, sums, request.fold ? undefined : this.#known().links);
   }
@@ -377,9 +412,9 @@ export class Model {
     const of = (side: "now" | "base") => lineCalls(this.tree, this.#sumsOf(metric, side), fn);
     const thread = this.#isBase && threadOfNodes(this.#recorded.tree);
     const isBase = (node: number) => thread !== null && this.#isBase![thread[node]] === 1;
-    // Lines were kept without their times.
-    const own = this.#part ? null : ownLines(this.#recorded.tree, this.#recorded.lineCosts, this.#state, metric, fn, isBase);
-    return { now: of("now"), base: this.#isBase ? of("base") : [], own };
+    // Lines were kept without their times: of a part of the run nothing is known of them.
+    const own = this.#part ? [] : ownLines(this.#recorded.tree, this.#recorded.lineCosts, this.#state, metric, fn, isBase);
+    return { now: of("now"), base: this.#hasBase ? of("base") : [], own };
   }
 }
 

@@ -7,7 +7,7 @@ import type { LineCall, OwnLine } from "../model/lines.ts";
 import { grouped } from "../model/numbers.ts";
 import type { Column } from "../model/slabs.ts";
 import { basename, type Block } from "../profile.ts";
-import { analysis, askLines, failure, generation, go, hasTree, route, select, shownMetric, TABS, theProfile, type Tab } from "../state.ts";
+import { analysis, askLines, failure, generation, go, hasTree, isDifference, route, select, shownMetric, spanOf, TABS, theProfile, type Tab } from "../state.ts";
 import { costColumn, text } from "./cost.ts";
 import { FunctionName, useSize } from "./parts.tsx";
 import { HotLines } from "./hot_lines.tsx";
@@ -191,7 +191,7 @@ function SourceTab() {
     );
   }
   const exact = head.metrics[metric].samples === null && head.metrics[metric].unit === "count";
-  const difference = head.baseRuns !== null;
+  const difference = isDifference();
   const largest = lines.reduce((most, line) => Math.max(most, line.total, line.base), 0);
   // A phone has no room for counts in full.
   const column = costColumn((exact && innerWidth > 760) || difference ? "natural" : "run", largest, "now", metric);
@@ -207,7 +207,7 @@ function SourceTab() {
     <div class="fill" ref={ref}>
       <div class="code-head">
         <code title={data.strings[home]}>{basename(data.strings[home])}{profile.file(fn) && profile.line(fn) ? `:${profile.line(fn)}` : ""}</code>
-        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{metric !== shownMetric() ? `, in ${head.metrics[metric].name}: what they cost in ${head.metrics[shownMetric()].name} was not measured` : ""}{hasText ? "" : !profile.hasCode ? "; reading their text" : head.noSource ? "; source text was left out" : "; the file was not there, or changed since the run"}{route.value.steps.length && !followed() ? "; self costs of lines are those of the whole program" : ""}</span>
+        <span class="note">{grouped(lines.length)} {lines.length === 1 ? "line" : "lines"} with cost{metric !== shownMetric() ? `, in ${head.metrics[metric].name}: what they cost in ${head.metrics[shownMetric()].name} was not measured` : ""}{hasText ? "" : !profile.hasCode ? "; reading their text" : head.noSource ? "; source text was left out" : "; the file was not there, or changed since the run"}{spanOf(route.value.steps) ? "; what lines cost themselves in a part of the run is not known" : route.value.steps.length && !followed() ? "; self costs of lines are those of the whole program" : ""}</span>
         <span class="space" />
         <button type="button" class="link" onClick={() => nextHottest(true)}>hottest <kbd>H</kbd></button>
         <button type="button" class="link" onClick={() => nextHottest(false)}>next <kbd>J</kbd></button>

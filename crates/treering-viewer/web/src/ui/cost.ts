@@ -1,6 +1,6 @@
 // Costs as the reader wants to see them.
 
-import { analysis, partMeasure, runCost, shownMetric, theProfile, type CostUnit } from "../state.ts";
+import { analysis, isCompared, partMeasure, runCost, shownMetric, theProfile, type CostUnit } from "../state.ts";
 import { format, grouped, PERCENT, scaleFor, signed, type Scale } from "../model/numbers.ts";
 
 /** How a column of costs is written: the unit chosen, and the scale that suits its largest number. */
@@ -17,7 +17,7 @@ export interface Column {
 export function costColumn(unit: CostUnit, largest: number, side: "now" | "base" = "now", metric = shownMetric()): Column {
   const known = theProfile().head.metrics[metric];
   const whole = runCost(metric, side);
-  const column = unitColumn(unit, largest, metric, whole);
+  const column = unitColumn(isCompared() ? "natural" : unit, largest, metric, whole);
   // Where samples weigh differently, a share of the cost is no share of their number.
   const samples = known.weights ? null : side === "base" ? known.baseSamples : known.runSamples;
   return { ...column, ofShare: (share, parent, calls) => column.value(share * whole, parent, calls, samples === null ? undefined : share * samples) };
@@ -69,6 +69,7 @@ export function callsText(calls: number | null): string {
 export function unitsOf(metric: number): [CostUnit, string][] {
   const known = theProfile().head.metrics[metric];
   const natural = { nanoseconds: "time", bytes: "bytes", count: known.name }[known.unit];
+  if (isCompared()) return [["natural", `${natural} per second`]];
   const units: [CostUnit, string][] = [["run", partMeasure(metric) ? "% of selection" : "% of run"], ["parent", "% of parent"], ["natural", natural]];
   if (analysis.value?.calls) units.push(["call", "per call"]);
   if (known.samples !== null) units.push(["samples", "samples"]);

@@ -3,10 +3,10 @@
 import { signal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Name } from "../model/names.ts";
-import { grouped, percent, plural } from "../model/numbers.ts";
+import { grouped, percent, plural, scaleFor, signed } from "../model/numbers.ts";
 import { NONE } from "../model/tree.ts";
 import type { Merged, MergedOf, Request } from "../model/merged.ts";
-import { analysis, go, hasTree, hovered, matches, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
+import { analysis, go, hasTree, hovered, isCompared, isDifference, matches, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
 import { changeFill, fill, inkOn, moduleHues, palette } from "./colours.ts";
 import { Choice, fitted, font, PaneHead, textWidth, useSize } from "./parts.tsx";
 import { changeBetween } from "./functions.tsx";
@@ -159,7 +159,7 @@ function label(context: CanvasRenderingContext2D, tree: MergedOf, node: number, 
   if (width >= 150 && whole > 0) {
     const change = tree.total.length > tree.stride;
     const share = change ? (tree.total[0][node] - tree.total[tree.stride][node]) / (runCost(tree.metric, "base") || 1) : tree.total[0][node] / whole;
-    const number = change ? `${share < 0 ? "−" : "+"}${grouped(Math.abs(share) * 100, 1)}` : grouped(share * 100, 1);
+    const number = change && isCompared() ? changeText(tree, node) : change ? `${share < 0 ? "−" : "+"}${grouped(Math.abs(share) * 100, 1)}` : grouped(share * 100, 1);
     const wide = textWidth(number, plain);
     context.fillStyle = ink.ink;
     context.fillText(number, x + width - 5 - wide, middle);
@@ -182,6 +182,13 @@ function label(context: CanvasRenderingContext2D, tree: MergedOf, node: number, 
   put(name.last, false);
   put(name.tail, true);
   if (recursive && name.last) put(" ↻", true);
+}
+
+/** How the cost of a node per second differs between two parts of the run, in ms for times. */
+function changeText(tree: MergedOf, node: number): string {
+  const by = tree.total[0][node] - tree.total[tree.stride][node];
+  const { unit } = theProfile().head.metrics[tree.metric];
+  return unit === "nanoseconds" ? signed(by, { divisor: 1e6, digits: 0, suffix: "ms" }) : signed(by, scaleFor(unit, by, true));
 }
 
 /** The flame graph of the whole program as a still picture, for paper. */
@@ -386,10 +393,11 @@ function pathOf(tree: Merged, node: number): number[] {
 
 /** The colours that can be chosen; a difference has its own. */
 export function ColourChoice() {
-  if (theProfile().head.baseRuns) {
+  if (isDifference()) {
+    const names = isCompared() ? ([["base", "A"], ["now", "B"]] as const) : ([["base", "base"], ["now", "new"]] as const);
     return (
       <>
-        <Choice small label="widths of" value={route.value.side} options={[["base", "base"], ["now", "new"]] as const} onChoose={(side) => go({ side })} />
+        <Choice small label="widths of" value={route.value.side} options={names} onChoose={(side) => go({ side })} />
         <span class="legend" aria-label="colours: less, within the error, more"><span>less</span><i class="ramp" /><span>more</span></span>
       </>
     );

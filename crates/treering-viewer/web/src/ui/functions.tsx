@@ -3,10 +3,12 @@
 import { computed } from "@preact/signals";
 import type { JSX } from "preact";
 import { grouped, percent, plural } from "../model/numbers.ts";
+import { binomialTest, falseDiscoveryLimit } from "../model/binomial.ts";
 import { halfWidthOfDifference, type Measure } from "../model/interval.ts";
+import { otherSlots, type Slots, slotsOf } from "../model/timeline.ts";
 import type { Analysis } from "../model/analysis.ts";
 import { CATEGORIES, type Split } from "../profile.ts";
-import { analysis, functionInterval, generation, go, interval, matches, measureOf, route, runCost, secondAnalysis, select, shownMetric, theProfile, type Route, type Sort } from "../state.ts";
+import { againstOf, analysis, functionInterval, generation, go, interval, isCompared, matches, measureOf, route, runCost, secondAnalysis, select, shownMetric, spanOf, theProfile, type Route, type Sort } from "../state.ts";
 import { between, callsText, costColumn, delta, text } from "./cost.ts";
 import { Bar, DeltaBar, FunctionName, Kind, PaneHead, rowFont, rowHeight, Rows, useSize, widest } from "./parts.tsx";
 import { fitting, type Yielding } from "./columns.ts";
@@ -24,13 +26,62 @@ export interface Change {
 
 /** The change of a function's cost between base and new; `which` is self or total. */
 export function changeOf(found: Analysis, which: "self" | "total", fn: number): Change {
-  return changeBetween(found.metric, measureOf(found.base!, which, fn), measureOf(found.now, which, fn));
+  return changeBetween(found.metric, measureOf(found.base!, which, fn), measureOf(found.now, which, fn), which);
 }
 
-const normalised = computed(() => route.value.normalised);
+/** Below so many samples in both parts together nothing is found. */
+const LEAST_SAMPLES = 5;
+
+/** The part of all findings that may be false. */
+const FALSE_FINDINGS = 0.05;
+
+/** The time that the new part has of both. */
+function partOfTime(): number {
+  const { slotNs, slots, lengthNs } = theProfile().head.time!;
+  const lengthOf = (parts: readonly Slots[]) => parts.reduce((sum, [from, to]) => sum + Math.min(lengthNs, to * slotNs) - from * slotNs, 0);
+  const [span, against] = [spanOf(route.value.steps), againstOf(route.value.steps)];
+  if (!span || !against) return 0;
+  const parts = slotsOf(span, slotNs, slots);
+  const [now, base] = [lengthOf(parts), lengthOf(against === "rest" ? otherSlots(parts, slots) : slotsOf(against, slotNs, slots))];
+  return now / (now + base);
+}
+
+function probability(base: Measure, now: Measure, part: number): number {
+  return base.samples + now.samples < LEAST_SAMPLES ? 1 : binomialTest(Math.round(now.samples), Math.round(base.samples), part);
+}
+
+/** By self and total: how improbable a change must be, so that of all functions that seem to have changed few have not. */
+const limits = computed(() => {
+  const found = analysis.value;
+  const part = partOfTime();
+  const of = (which: "self" | "total") => {
+    const probabilities: number[] = [];
+    for (let fn = 1; found?.base && fn < theProfile().functions; fn++) {
+      const [base, now] = [measureOf(found.base, which, fn), measureOf(found.now, which, fn)];
+      if (base.samples + now.samples >= LEAST_SAMPLES) probabilities.push(probability(base, now, part));
+    }
+    return falseDiscoveryLimit(probabilities, FALSE_FINDINGS);
+  };
+  return { self: of("self"), total: of("total"), part };
+});
+
+/** Whether two parts of a run differ in a cost by more than chance. Of exact costs every change is one. */
+function isFinding(metric: number, which: "self" | "total", base: Measure, now: Measure): boolean {
+  if (theProfile().head.metrics[metric].samples === null) return true;
+  const { part, ...limit } = limits.value;
+  return probability(base, now, part) <= limit[which];
+}
+
+/** `CPU ms per second`: the unit of two parts that are compared. */
+function perSecond(): string {
+  const { unit, name } = theProfile().head.metrics[shownMetric()];
+  return unit === "nanoseconds" ? "CPU per second" : `${unit === "count" ? name : "bytes"} per second`;
+}
+
+const normalised = computed(() => route.value.normalised && !isCompared());
 
 /** The change from one cost to another. */
-export function changeBetween(metric: number, base: Measure, now: Measure): Change {
+export function changeBetween(metric: number, base: Measure, now: Measure, which: "self" | "total" = "total"): Change {
   const scaled = (side: "base" | "now", measure: Measure): [number, number] | null => {
     const bounds = interval(metric, side, measure);
     const whole = runCost(metric, side);
@@ -39,8 +90,10 @@ export function changeBetween(metric: number, base: Measure, now: Measure): Chan
   const factor = normalised.value && runCost(metric, "base") > 0 ? runCost(metric, "now") / runCost(metric, "base") : 1;
   const by = now.cost - base.cost * factor;
   const half = halfWidthOfDifference(scaled("base", base), scaled("now", now));
-  const sure = by !== 0 && Math.abs(by) > half;
-  const kind = !sure ? "within" : base.cost === 0 ? "new" : now.cost === 0 ? "gone" : by > 0 ? "more" : "less";
+  const sure = by !== 0 && (isCompared() ? isFinding(metric, which, base, now) : Math.abs(by) > half);
+  // A part of a run without a function has not lost it.
+  const apart = !isCompared();
+  const kind = !sure ? "within" : apart && base.cost === 0 ? "new" : apart && now.cost === 0 ? "gone" : by > 0 ? "more" : "less";
   return { by, half, sure, kind };
 }
 
@@ -137,7 +190,7 @@ function Chips({ found }: { found: Analysis }) {
     const words: Record<string, string> = { all: "all", less: "▼ less", more: "▲ more", new: "new", gone: "gone", within: "± within" };
     return (
       <div class="chips">
-        {Object.keys(counts).map((key) => (
+        {Object.keys(counts).filter((key) => !(isCompared() && (key === "new" || key === "gone"))).map((key) => (
           <button type="button" class="chip" aria-pressed={change === key} onClick={() => go({ change: key }, true)}>{words[key]} <b>{grouped(counts[key])}</b></button>
         ))}
       </div>
@@ -250,7 +303,7 @@ export function Functions() {
   const noted = list.length === occurring.value ? grouped(list.length) : `${grouped(list.length)} of ${grouped(occurring.value)}${route.value.q ? " match" : ""}`;
   return (
     <section class="pane functions" ref={ref} aria-label="functions">
-      <PaneHead title="Functions" note={found ? `${noted}${found.base ? ", by change of self" : unitName ? `, ${unitName}` : ""}` : ""} />
+      <PaneHead title="Functions" note={found ? `${noted}${found.basePart ? `, ${perSecond()}, by change` : found.base ? ", by change of self" : unitName ? `, ${unitName}` : ""}` : ""} />
       {found && <Chips found={found} />}
       {body}
     </section>
@@ -287,11 +340,11 @@ function Differences({ found, list, width, current, onKey }: { found: Analysis; 
   const callsWidth = Math.min(150, widest(splits.map((split) => (split ? callsOfBoth(split.calls) : "")).concat("calls")));
   // Column by column; those of the lowest rank give way to names.
   const columns: (Yielding & { sort: Sort | null; label: string; cell(one: number, change: Change): JSX.Element })[] = [
-    { sort: null, label: `base ${column.head}`, width: 52, rank: isSplit ? 2 : null, cell: (one) => {
+    { sort: null, label: isCompared() ? "A" : `base ${column.head}`, width: 52, rank: isSplit ? 2 : null, cell: (one) => {
       const base = found.base!.self[one];
       return <span class="r dim" role="gridcell">{base === 0 && found.base!.total[one] === 0 ? "–" : text(baseColumn, baseColumn.value(base))}</span>;
     } },
-    { sort: "self", label: `new ${column.head}`, width: 52, rank: isSplit ? 3 : null, cell: (one) => {
+    { sort: "self", label: isCompared() ? "B" : `new ${column.head}`, width: 52, rank: isSplit ? 3 : null, cell: (one) => {
       const now = found.now.self[one];
       return <span class="r" role="gridcell">{now === 0 && found.now.total[one] === 0 ? "–" : text(column, column.value(now))}</span>;
     } },

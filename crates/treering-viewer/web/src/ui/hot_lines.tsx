@@ -1,10 +1,9 @@
 // The lines that cost most in the whole program, whatever function they are in.
 
-import { grouped, plural } from "../model/numbers.ts";
+import { format, grouped, PERCENT, plural } from "../model/numbers.ts";
 import { basename } from "../profile.ts";
-import { analysis, go, route, runCost, shownMetric, theProfile } from "../state.ts";
+import { analysis, go, route, shownMetric, theProfile, wholeCost } from "../state.ts";
 import { lineMetric } from "./code.tsx";
-import { costColumn, text } from "./cost.ts";
 import { Empty, FunctionName, useSize } from "./parts.tsx";
 import { ofFunction } from "./menu.tsx";
 
@@ -47,9 +46,8 @@ export function HotLines() {
   if (!analysis.value) return <p class="wait">reading</p>;
   const lines = hotLines(metric);
   if (!lines.length) return <Empty what="No lines" why={`No line of this profile has a cost in ${profile.head.metrics[shownMetric()].name}.`} />;
-  const column = costColumn("run", lines[0].cost, "now", metric);
   const shown = lines.slice(0, MOST);
-  const whole = runCost(metric, "now") || 1;
+  const whole = wholeCost(metric, "now") || 1;
   const textOf = ({ line }: HotLine) => {
     const number = profile.data.lines.line[line];
     const stretch = profile.sources(profile.data.lines.file[line]).find((one) => number >= one.first && number < one.first + one.lines.length);
@@ -65,7 +63,7 @@ export function HotLines() {
         {shown.map((one) => (
           <div role="listitem" class="hot-line" {...ofFunction(one.fn)}>
             <button type="button" onClick={() => go({ fn: one.fn, tab: "source" })}>
-              <span class="r">{text(column, column.value(one.cost))}</span>
+              <span class="r">{format(one.cost / whole, PERCENT)}</span>
               <span class="bar" aria-hidden="true"><i style={{ width: `${(100 * one.cost) / lines[0].cost}%` }} /></span>
               <span class="place">{basename(profile.data.strings[profile.data.lines.file[one.line]])}:{profile.data.lines.line[one.line]}</span>
               <FunctionName fn={one.fn} width={Math.max(60, size.width - 260)} mark={false} />

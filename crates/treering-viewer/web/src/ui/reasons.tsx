@@ -1,7 +1,7 @@
 // Why a pane has nothing to show. Each reason is looked up, not guessed: filters before the profile, the function's kind before its build.
 
 import { visible } from "../model/visible.ts";
-import { analysis, go, route, runCost, searchProblem, shownMetric, theProfile } from "../state.ts";
+import { analysis, go, partMeasure, route, runCost, searchProblem, shownMetric, theProfile, wholeCost } from "../state.ts";
 import { Empty } from "./parts.tsx";
 import { CATEGORIES } from "../profile.ts";
 
@@ -23,7 +23,8 @@ function UndoTransforms() {
 function NoCost({ what }: { what: string }) {
   const metric = shownMetric();
   const { name } = theProfile().head.metrics[metric];
-  if (runCost(metric, "now") === 0 && runCost(metric, "base") === 0) return <Empty what={what} why={`The whole run has no cost in ${name}: it was measured, and it is 0.`} />;
+  if (wholeCost(metric, "now") === 0 && wholeCost(metric, "base") === 0) return <Empty what={what} why={`The whole run has no cost in ${name}: it was measured, and it is 0.`} />;
+  if (partMeasure(metric)?.cost === 0) return <Empty what={what} why={`Nothing has any cost in ${name} in the selected part of the run.`}><UndoTransforms /></Empty>;
   if (route.value.steps.length) return <Empty what={what} why={`The transforms leave nothing that has any cost in ${name}.`}><UndoTransforms /></Empty>;
   return <Empty what={what} why={`No function has any cost in ${name}; the run cost ${runCost(metric, "now") ? "was passed outside of every function" : "is 0"}.`} />;
 }
@@ -34,7 +35,7 @@ export function NoFunctions({ occurring }: { occurring: number }) {
   if (occurring === 0) return <NoCost what="No function has any cost" />;
   const problem = q ? searchProblem(q) : null;
   if (problem) return <Empty what="The search cannot be used" why={problem}><ClearSearch /></Empty>;
-  const isDifference = theProfile().head.baseRuns !== null;
+  const isDifference = (analysis.value?.base ?? null) !== null;
   const filters = [
     ...(category !== null && !isDifference ? [`are ${CATEGORIES[category]}`] : []),
     ...(isDifference && change !== "all" ? [CHANGES[change] ?? change] : []),

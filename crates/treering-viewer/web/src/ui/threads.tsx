@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { ThreadCost } from "../model/analysis.ts";
 import { amount, grouped, percent, plural } from "../model/numbers.ts";
-import { askThreads, failure, go, route, runCost, theProfile, threadsOpen } from "../state.ts";
+import { askThreads, failure, go, route, theProfile, threadsOpen, wholeCost } from "../state.ts";
 
 /** How many threads are listed; the costliest come first. */
 const MOST = 300;
@@ -50,7 +50,7 @@ export function Threads() {
 function List({ threads, chosen, toggle }: { threads: ThreadCost[]; chosen: Set<number>; toggle: (of: number[], on: boolean) => void }) {
   const { metric } = route.value;
   const { unit } = theProfile().head.metrics[metric];
-  const whole = runCost(metric, "now") + runCost(metric, "base") || 1;
+  const whole = wholeCost(metric, "now") + wholeCost(metric, "base") || 1;
   const processes = new Map<string, number[]>();
   threads.forEach((one, at) => {
     const key = `${one.run} ${one.pid} ${one.process}`;

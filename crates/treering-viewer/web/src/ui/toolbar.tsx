@@ -3,10 +3,10 @@
 import { useRef } from "preact/hooks";
 import { percent, plural } from "../model/numbers.ts";
 import { visible } from "../model/visible.ts";
-import { analysis, generation, go, matches, route, searchProblem, shownMetric, spanOf, theProfile, threadsOpen, VIEWS, wholeCost, type Step, type View } from "../state.ts";
-import { spanText } from "../model/moment.ts";
+import { analysis, generation, go, isCompared, matches, partMeasure, route, searchProblem, shownMetric, spanOf, theProfile, threadsOpen, VIEWS, wholeCost, type Step, type View } from "../state.ts";
+import { readSpan, spanText } from "../model/moment.ts";
 import { threadName } from "./time/rows.ts";
-import { clock } from "./time/selection.ts";
+import { alone, clock } from "./time/selection.ts";
 import { Choice } from "./parts.tsx";
 import { matchedShare } from "./matched.ts";
 import { unitsOf } from "./cost.ts";
@@ -40,7 +40,7 @@ export function Toolbar() {
         </label>
       )}
       <label>unit{" "}
-        <select value={now.unit} onChange={(event) => go({ unit: event.currentTarget.value as typeof now.unit })}>
+        <select value={isCompared() ? "natural" : now.unit} onChange={(event) => go({ unit: event.currentTarget.value as typeof now.unit })}>
           {unitsOf(now.metric).map(([unit, name]) => <option value={unit}>{name}</option>)}
         </select>
       </label>
@@ -81,7 +81,7 @@ function Search() {
             input.current?.blur();
           }
         }} />
-      {problem ? <span class="hit">{problem}</span> : share !== null ? <span class="hit"><b>{percent(share)}</b> of the run</span> : <kbd>/</kbd>}
+      {problem ? <span class="hit">{problem}</span> : share !== null ? <span class="hit"><b>{percent(share)}</b> of the {partMeasure(now.metric) ? "selection" : "run"}</span> : <kbd>/</kbd>}
     </div>
   );
 }
@@ -89,7 +89,9 @@ function Search() {
 /** The name of a transform in its breadcrumb. */
 function stepName(step: Step): string {
   const span = step.kind === "time" ? spanOf([step]) : null;
-  if (span) return spanText(span, clock());
+  const { basePart } = analysis.value ?? {};
+  if (span) return `${basePart ? "B " : ""}${spanText(span, clock())}`;
+  if (step.kind === "against") return `A ${step.target === "rest" ? "the rest" : spanText(readSpan(step.target)!, clock())}`;
   if (step.kind === "threads") return threadsText(step.target.slice(2).split(",").map(Number));
   const text = visible(step.target.slice(2), "\t");
   const target = step.target.startsWith("m:") ? text.slice(text.lastIndexOf("/") + 1) : text.split("\t")[0];
@@ -102,21 +104,30 @@ function threadsText(threads: number[]): string {
   return name || `only ${plural(threads.length, "thread")}`;
 }
 
+/** The classes of crumbs in the colours of the strip of time. */
+const CRUMBS: Partial<Record<Step["kind"], string>> = { time: "time-crumb", against: "against-crumb" };
+
+/** The steps without one; what a part was compared with goes with it. */
+function without(steps: Step[], at: number): Step[] {
+  return steps.filter((step, other) => other !== at && !(steps[at].kind === "time" && step.kind === "against"));
+}
+
 export function Crumbs() {
   const now = route.value;
   void generation.value;
   if (!now.steps.length && !now.fold && !now.q) return null;
-  const shown = analysis.value ? analysis.value.now.shown : 0;
+  // Of two parts that are compared, costs are those of a second.
+  const shown = analysis.value && !analysis.value.basePart ? analysis.value.now.shown : 0;
   const whole = wholeCost(shownMetric(), "now");
   return (
     <nav class="crumbs" aria-label="transforms">
-      <button type="button" class="link" onClick={() => go({ steps: [], fold: false })}>Whole program</button>
+      <button type="button" class="link" onClick={() => go({ steps: [], fold: false, ...alone() })}>Whole program</button>
       {now.steps.map((step, at) => (
         <>
           <span class="sep" aria-hidden="true">›</span>
-          <span class={step.kind === "time" ? "crumb time-crumb" : "crumb"} title={visible(step.target.slice(2))}>
-            {step.kind === "time" || step.kind === "threads" ? <span>{stepName(step)}</span> : <span>{step.kind} <code>{stepName(step).slice(step.kind.length + 1)}</code></span>}
-            <button type="button" aria-label={`undo ${stepName(step)}`} onClick={() => go({ steps: now.steps.filter((_, other) => other !== at) })}>×</button>
+          <span class={`crumb ${CRUMBS[step.kind] ?? ""}`} title={visible(step.target.slice(2))}>
+            {["time", "threads", "against"].includes(step.kind) ? <span>{stepName(step)}</span> : <span>{step.kind} <code>{stepName(step).slice(step.kind.length + 1)}</code></span>}
+            <button type="button" aria-label={`undo ${stepName(step)}`} onClick={() => go({ steps: without(now.steps, at), ...(step.kind === "against" || step.kind === "time" ? alone() : {}) })}>×</button>
           </span>
         </>
       ))}
@@ -128,7 +139,7 @@ export function Crumbs() {
       )}
       {now.q && matches.value && <span class="hint">search is not a filter; <kbd>Shift</kbd> <kbd>Enter</kbd> makes it one</span>}
       <span class="space" />
-      {whole > 0 && <span class="hint">{percent(shown / whole)} of the run shown <kbd>U</kbd> undoes the last</span>}
+      {whole > 0 && <span class="hint">{analysis.value?.basePart ? "" : `${percent(shown / whole)} of the run shown `}<kbd>U</kbd> undoes the last</span>}
     </nav>
   );
 }

@@ -6,7 +6,7 @@ import { moment } from "../../model/moment.ts";
 import type { Span } from "../../model/timeline.ts";
 import { route } from "../../state.ts";
 import { OVERVIEW } from "./draw.ts";
-import { clock, draw, drop, magnify, move, see, seen, selected, selectSpan, snapped, time, toggleZoom } from "./selection.ts";
+import { clock, compareWith, draw, drop, magnify, move, see, seen, selected, selectSpan, snapped, time, toggleZoom } from "./selection.ts";
 
 /** A pointer that moved less, in pixels, has clicked. */
 const STILL = 4;
@@ -20,7 +20,7 @@ function momentAt(box: HTMLElement, clientX: number, inOverview: boolean): numbe
 }
 
 export function useBrush(box: RefObject<HTMLDivElement | null>) {
-  const drag = useRef<{ x: number; at: number; overview: boolean; moved: boolean } | null>(null);
+  const drag = useRef<{ x: number; at: number; overview: boolean; moved: boolean; other: boolean } | null>(null);
   useEffect(() => {
     const element = box.current;
     if (!element) return;
@@ -42,21 +42,25 @@ export function useBrush(box: RefObject<HTMLDivElement | null>) {
       const element = box.current;
       if (!element || event.button !== 0) return;
       const overview = event.clientY - element.getBoundingClientRect().top < OVERVIEW;
-      drag.current = { x: event.clientX, at: momentAt(element, event.clientX, overview), overview, moved: false };
+      drag.current = { x: event.clientX, at: momentAt(element, event.clientX, overview), overview, moved: false, other: event.altKey && selected() !== null };
       element.setPointerCapture(event.pointerId);
     },
     onPointerMove: (event: PointerEvent) => {
       const begun = drag.current;
       if (!begun) return;
       begun.moved ||= Math.abs(event.clientX - begun.x) >= STILL;
-      if (!begun.moved) return;
+      // With Alt the other side of a comparison is drawn, which is asked for at its end.
+      if (!begun.moved || begun.other) return;
       const at = momentAt(box.current!, event.clientX, begun.overview);
       draw({ from: Math.min(begun.at, at), to: Math.max(begun.at, at), period: null });
     },
-    onPointerUp: () => {
+    onPointerUp: (event: PointerEvent) => {
       const begun = drag.current;
       drag.current = null;
-      if (begun?.moved) drop();
+      if (begun?.moved && begun.other) {
+        const at = momentAt(box.current!, event.clientX, begun.overview);
+        compareWith(snapped({ from: Math.min(begun.at, at), to: Math.max(begun.at, at), period: null }));
+      } else if (begun?.moved) drop();
       else if (begun) selectSpan(null);
     },
     onPointerCancel: () => {

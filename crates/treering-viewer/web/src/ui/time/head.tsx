@@ -4,9 +4,9 @@ import { useEffect, useState } from "preact/hooks";
 import { lengthText, spanText } from "../../model/moment.ts";
 import { countOf, slotsOf } from "../../model/timeline.ts";
 import { amount, grouped, percent } from "../../model/numbers.ts";
-import { analysis, askWaited, course, failure, generation, go, partMeasure, route, shownMetric, spanOf, theProfile, wholeCost } from "../../state.ts";
+import { againstOf, analysis, askWaited, course, failure, generation, go, isCompared, partMeasure, route, shownMetric, spanOf, theProfile, wholeCost } from "../../state.ts";
 import type { Measure } from "../../model/interval.ts";
-import { clock, selected, selectSpan, time, toggleZoom } from "./selection.ts";
+import { clock, selected, selectSpan, time, toggleCompare, toggleZoom } from "./selection.ts";
 
 /** Below so many samples a part of the run has too few. */
 const FEW = 20;
@@ -23,6 +23,9 @@ export function TimeHead({ compact }: { compact: boolean }) {
       <Numbers />
       <span class="space" />
       {!span && !folded && !compact && <Legend />}
+      {span && (
+        <button type="button" class="time-button" onClick={toggleCompare}>{isCompared() ? "End comparison" : "Compare"} <kbd>A</kbd></button>
+      )}
       {!compact && (span !== null && span.period === null || route.value.window !== null) && (
         <button type="button" class="time-button" onClick={toggleZoom}>{route.value.window ? "Whole run" : "Zoom in"} <kbd>Z</kbd></button>
       )}
@@ -58,6 +61,7 @@ function Numbers() {
   const span = spanOf(route.value.steps);
   const drawing = selected();
   if (!analysis.value) return <span class="time-numbers" />;
+  if (isCompared()) return <Compared />;
   const part = partMeasure(metric);
   const cost = part ? part.cost : wholeCost(metric, "now");
   const samples = part ? part.samples : known.runSamples;
@@ -77,6 +81,28 @@ function Numbers() {
       {waits.length > 0 && <span>waited {waits.map(({ what, ns }, at) => <>{at > 0 && ", "}{what} <b>{lengthText(ns, clock())[0]}</b></>)} {lengthText(waits[0].ns, clock())[1]}</span>}
       {known.samples !== null && <span>{grouped(samples)} {samples === 1 ? "sample" : "samples"}{part && samples < FEW && <b class="wrong"> too few</b>}</span>}
       {lost > 0 && <span class="wrong">{grouped(lost)} lost here</span>}
+    </span>
+  );
+}
+
+/** The numbers of two parts that are compared: each per second. */
+function Compared() {
+  const metric = shownMetric();
+  const { unit, name, samples } = theProfile().head.metrics[metric];
+  const { steps } = route.value;
+  const [span, against] = [selected(), againstOf(steps)];
+  const [now, base] = [partMeasure(metric, "now"), partMeasure(metric, "base")];
+  if (!span || !now || !base) return <span class="time-numbers" />;
+  const by = now.cost - base.cost;
+  const half = samples === null ? 0 : Math.hypot(halfWidth(now.cost, now), halfWidth(base.cost, base));
+  const text = (value: number) => (unit === "nanoseconds" ? grouped(value / 1e9, 3) : amount(unit, value));
+  return (
+    <span class="time-numbers" aria-live="polite">
+      <span><i class="side-a">A</i> <b>{against === "rest" || !against ? "the rest of the run" : spanText(against, clock())}</b></span>
+      <span><i class="side-b">B</i> <b>{spanText(span, clock())}</b></span>
+      <span>{unit === "nanoseconds" ? "CPU" : unit === "count" ? name : "bytes"} per second <b>{text(base.cost)}</b> → <b>{text(now.cost)}</b></span>
+      <span class={half > 0 && Math.abs(by) <= half ? "dim" : by < 0 ? "less-t" : "more-t"}>{by < 0 ? "▼" : "▲"} {text(Math.abs(by))}{half > 0 && ` ± ${text(half)}`}</span>
+      {samples !== null && <span>{grouped(base.samples)} and {grouped(now.samples)} samples{now.samples < FEW && <b class="wrong"> too few</b>}</span>}
     </span>
   );
 }

@@ -3,7 +3,7 @@
 import { signal } from "@preact/signals";
 import { type Clock, clockFor, writeSpan } from "../../model/moment.ts";
 import type { Span } from "../../model/timeline.ts";
-import { busy, go, route, spanOf, theProfile } from "../../state.ts";
+import { busy, go, route, type Route, spanOf, theProfile } from "../../state.ts";
 import { treesAreThere } from "../trees.ts";
 import type { Time } from "../../profile.ts";
 
@@ -46,8 +46,31 @@ export function selectSpan(span: Span | null, keep = false) {
   if (!span && at < 0) return;
   const step = span && ({ kind: "time", target: writeSpan(span) } as const);
   if (step && at >= 0 && steps[at].target === step.target) return;
-  const next = !step ? steps.filter((_, other) => other !== at) : at < 0 ? [...steps, step] : steps.with(at, step);
-  go({ steps: next, zoom: [] }, keep);
+  const next = !step ? steps.filter(({ kind }) => kind !== "time" && kind !== "against") : at < 0 ? [...steps, step] : steps.with(at, step);
+  go({ steps: next, zoom: [], ...(step ? {} : alone()) }, keep);
+}
+
+/** The settings of panes for one side, where they are those of a difference. */
+export function alone(): Partial<Route> {
+  const { sort, change, steps } = route.peek();
+  return steps.some((step) => step.kind === "against") ? { sort: sort === "delta" ? "self" : sort, change: change === "all" ? change : "all", side: "now" } : {};
+}
+
+/** Compares the selection with the rest of the run, or ends that. */
+export function toggleCompare() {
+  const { steps } = route.peek();
+  if (!spanOf(steps)) return;
+  const others = steps.filter((step) => step.kind !== "against");
+  if (others.length < steps.length) go({ steps: others, ...alone() });
+  else compareWith("rest");
+}
+
+/** Compares the selection with another part of the run, or with the rest of it. */
+export function compareWith(against: Span | "rest") {
+  const { steps } = route.peek();
+  if (!spanOf(steps)) return;
+  const step = { kind: "against", target: against === "rest" ? against : writeSpan(against) } as const;
+  go({ steps: [...steps.filter((one) => one.kind !== "against"), step], sort: "delta", ascending: false, change: "all", zoom: [], side: "now" });
 }
 
 let drawn: { begun: boolean; timer: number } = { begun: false, timer: 0 };
