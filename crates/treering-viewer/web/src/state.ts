@@ -65,6 +65,15 @@ export interface Route {
   window: [from: number, to: number] | null;
   /** Whether the strip of time is folded to its head. */
   folded: boolean;
+  /** Below the overview of time: tracks of threads, or the heatmap; the length of its columns in ns, 0 for the one that suits. */
+  mode: "tracks" | "heat";
+  column: number;
+}
+
+/** The names of the two sides of a difference. */
+export function sideName(side: "base" | "now"): string {
+  if (isCompared()) return side === "base" ? "A" : "B";
+  return side === "base" ? "base" : "new";
 }
 
 let profile: Profile;
@@ -100,7 +109,7 @@ function defaults(): Route {
     metric, second: null, unit: profile.head.baseRuns ? "natural" : "run", lineUnit: "natural", sort: profile.head.baseRuns ? "delta" : "self",
     ascending: false, fold: false, direction: "callees", colour: "kind", side: "now", normalised: false,
     change: "all", category: null, q: "", theme: "auto", open: false, steps: [], zoom: [], pane: "functions", sizes: [],
-    least: 0.005, hops: 0, window: null, folded: false,
+    least: 0.005, hops: 0, window: null, folded: false, mode: "tracks", column: 0,
   };
 }
 
@@ -111,7 +120,7 @@ function encode(state: Route): string {
   const parts: string[] = [];
   const put = (key: string, value: string) => parts.push(`${key}=${encodeURIComponent(value).replace(/%20/g, "+")}`);
   if (state.fn >= 0) put("fn", functionKey(state.fn));
-  for (const key of ["view", "tab", "unit", "lineUnit", "sort", "direction", "colour", "side", "change", "q", "theme", "pane"] as const) {
+  for (const key of ["view", "tab", "unit", "lineUnit", "sort", "direction", "colour", "side", "change", "q", "theme", "pane", "mode"] as const) {
     if (state[key] !== plain[key]) put(key, state[key]);
   }
   for (const key of ["ascending", "fold", "open", "normalised", "folded"] as const) if (state[key] !== plain[key]) put(key, state[key] ? "1" : "0");
@@ -121,6 +130,7 @@ function encode(state: Route): string {
   if (state.least !== plain.least) put("least", String(state.least));
   if (state.hops !== plain.hops) put("hops", String(state.hops));
   for (const step of state.steps) put("x", `${step.kind}:${step.target}`);
+  if (state.column) put("column", String(Math.round(state.column / 1e3)));
   if (state.window) put("window", state.window.map((ns) => Math.round(ns / 1e3)).join("-"));
   if (state.zoom.length) put("zoom", state.zoom.map(functionKey).join("\n"));
   if (state.sizes.length) put("sizes", state.sizes.map((size) => Math.round(size)).join(","));
@@ -195,6 +205,8 @@ function read(state: Route, key: string, value: string) {
     case "q": state.q = value; break;
     case "theme": state.theme = oneOf(["light", "dark", "auto"] as const) ?? state.theme; break;
     case "pane": state.pane = oneOf(PANES) ?? state.pane; break;
+    case "mode": state.mode = value === "heat" ? "heat" : "tracks"; break;
+    case "column": state.column = Number(value) > 0 && Number(value) < 1e15 ? Number(value) * 1e3 : 0; break;
     case "ascending": case "fold": case "open": case "normalised": case "folded": state[key] = value === "1"; break;
     case "metric": state.metric = metric() >= 0 ? metric() : state.metric; break;
     case "second": state.second = metric() >= 0 ? metric() : null; break;

@@ -3,6 +3,7 @@ import test from "node:test";
 import { Model } from "../src/model/analysis.ts";
 import { binomialTest, falseDiscoveryLimit } from "../src/model/binomial.ts";
 import { clockFor, moment, readSpan, spanText, tickStep, tickText, writeSpan } from "../src/model/moment.ts";
+import { heat, rhythm } from "../src/model/rhythm.ts";
 import { countOf, otherSlots, readTimeline, slotsOf, Sums, type Timeline } from "../src/model/timeline.ts";
 import type { Recorded } from "../src/model/tree.ts";
 import { sketch } from "./trees.ts";
@@ -220,4 +221,27 @@ test("a part compared with the rest has costs per second of both", () => {
   assert.equal(tree.stride, 2);
   assert.ok(Math.abs(tree.total[0][0] - now.shown) < 1e-6 && Math.abs(tree.total[2][0] - base!.shown) < 1e-6);
   assert.equal(tree.total[1][0], part!.samples);
+});
+
+test("a period is found where a course repeats, and none in noise", () => {
+  const next = numbers(1);
+  const stall = Float64Array.from({ length: 16_000 }, (_, ms) => (ms % 2000 >= 1360 && ms % 2000 < 1500 ? 1 : next(10) < 2 ? 1 : 0));
+  const found = rhythm(stall)!;
+  assert.ok(Math.abs(found.period - 2000) <= 8 && found.strength > 0.4, JSON.stringify(found));
+  const noise = Float64Array.from({ length: 8000 }, () => next(10));
+  assert.equal(rhythm(noise), null);
+  assert.equal(rhythm(new Float64Array(100).fill(3)), null);
+  assert.equal(rhythm([]), null);
+});
+
+test("the cells of a heatmap add up to the course", () => {
+  const next = numbers(2);
+  const before = new Float64Array(101);
+  for (let at = 0; at < 100; at++) before[at + 1] = before[at] + next(9);
+  const { columns, rows, cells, limits } = heat(before, 1e6, 100e6, [0, 100e6], 20e6, 10);
+  assert.deepEqual([columns, rows], [5, 10]);
+  assert.ok(Math.abs(cells.reduce((a, b) => a + b, 0) * 2e6 - before[100]) < 1e-6);
+  assert.ok(limits[0] <= limits[1]);
+  // Behind the end of the run there is nothing, nor in a cell of which less than half was run.
+  assert.equal(heat(before, 1e6, 100e6, [0, 100e6], 30e6, 10).cells.filter((one) => one < 0).length, 7);
 });

@@ -7,7 +7,7 @@ import type { Analysis } from "../model/analysis.ts";
 import type { Measure } from "../model/interval.ts";
 import { NONE } from "../model/tree.ts";
 import { PORTS, type Port, type Ports } from "../profile.ts";
-import { analysis, generation, go, measureOf, route, runCost, select, shownMetric, theProfile } from "../state.ts";
+import { analysis, generation, go, measureOf, route, runCost, select, shownMetric, theProfile, sideName } from "../state.ts";
 import { callsText, costColumn, delta, text, type Column } from "./cost.ts";
 import { Bar, DeltaBar, Empty, FunctionName, font, PaneHead, rowId, textWidth, useSize } from "./parts.tsx";
 import { fitting } from "./columns.ts";
@@ -329,7 +329,7 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
     <div class="table central-table scroll" role="grid" {...cursor.grid} aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
       style={{ "--columns": narrow ? "56px 56px 66px minmax(0,1fr)" : "66px 66px 76px 74px minmax(0,1fr)" }}>
       <div class="row head" role="row">
-        <span class="r" role="columnheader">base {column.head}</span><span class="r" role="columnheader">new {column.head}</span>
+        <span class="r" role="columnheader">{sideName("base")} {column.head}</span><span class="r" role="columnheader">{sideName("now")} {column.head}</span>
         <span class="r" role="columnheader">Δ total</span>{!narrow && <span aria-hidden="true">95 %</span>}<span role="columnheader">function</span>
       </div>
       <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}</p>

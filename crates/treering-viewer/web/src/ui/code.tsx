@@ -7,7 +7,7 @@ import type { LineCall, OwnLine } from "../model/lines.ts";
 import { grouped } from "../model/numbers.ts";
 import type { Column } from "../model/slabs.ts";
 import { basename, type Block } from "../profile.ts";
-import { analysis, askLines, failure, generation, go, hasTree, isDifference, route, select, shownMetric, spanOf, TABS, theProfile, type Tab } from "../state.ts";
+import { analysis, askLines, failure, generation, go, hasTree, isDifference, route, select, shownMetric, spanOf, TABS, theProfile, type Tab, sideName } from "../state.ts";
 import { costColumn, text } from "./cost.ts";
 import { FunctionName, useSize } from "./parts.tsx";
 import { HotLines } from "./hot_lines.tsx";
@@ -213,7 +213,7 @@ function SourceTab() {
         <button type="button" class="link" onClick={() => nextHottest(false)}>next <kbd>J</kbd></button>
       </div>
       <div class="scroll source" tabIndex={0} aria-label="source">
-        <div class="source-row head">{difference ? <><span class="r">base {column.head}</span><span class="r">new {column.head}</span><span class="r">Δ</span></> : <><span class="r">self {column.head}</span><span class="r">total {column.head}</span><span /></>}<span class="r">line</span><span>source</span></div>
+        <div class="source-row head">{difference ? <><span class="r">{sideName("base")} {column.head}</span><span class="r">{sideName("now")} {column.head}</span><span class="r">Δ</span></> : <><span class="r">self {column.head}</span><span class="r">total {column.head}</span><span /></>}<span class="r">line</span><span>source</span></div>
         {files.map((file) => {
           const ofFile = lines.filter((line) => line.file === file).sort((a, b) => a.line - b.line);
           const source = profile.sources(file);

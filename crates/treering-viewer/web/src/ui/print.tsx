@@ -1,7 +1,7 @@
 // The printed page: a static document, whatever was on screen.
 
 import { grouped, percent, plural } from "../model/numbers.ts";
-import { analysis, functionInterval, route, runCost, theProfile } from "../state.ts";
+import { analysis, functionInterval, route, runCost, theProfile, sideName } from "../state.ts";
 import { centralLine } from "./central.tsx";
 import { costColumn, text } from "./cost.ts";
 import { StillFlame } from "./flame.tsx";
@@ -71,7 +71,7 @@ function PrintedLines({ fn }: { fn: number }) {
     <>
       <h2>Its lines with cost{metric === analysis.value!.metric ? "" : `, in ${head.metrics[metric].name}`}</h2>
       <table class="lines">
-        <tr>{difference ? <><th class="r">base {column.head}</th><th class="r">new {column.head}</th></> : <><th class="r">self %</th><th class="r">total %</th></>}<th class="r">line</th><th>source</th></tr>
+        <tr>{difference ? <><th class="r">{sideName("base")} {column.head}</th><th class="r">{sideName("now")} {column.head}</th></> : <><th class="r">self %</th><th class="r">total %</th></>}<th class="r">line</th><th>source</th></tr>
         {lines.map((line) => (
           <tr><td class="r">{show(difference ? line.base : line.self)}</td><td class="r">{show(line.total)}</td><td class="r">{line.line}</td><td><code>{line.text}</code></td></tr>
         ))}

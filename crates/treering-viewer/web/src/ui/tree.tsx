@@ -5,7 +5,7 @@ import type { ComponentChildren } from "preact";
 import type { Merged, MergedOf } from "../model/merged.ts";
 import { NONE } from "../model/tree.ts";
 import { grouped } from "../model/numbers.ts";
-import { hasTree, hovered, interval, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
+import { hasTree, hovered, interval, nodeMeasure, route, runCost, select, theProfile, sideName } from "../state.ts";
 import { between, costColumn, delta, text } from "./cost.ts";
 import { Bar, DeltaBar, FunctionName, PaneHead, rowHeight, Rows, useSize, widest } from "./parts.tsx";
 import { changeBetween } from "./functions.tsx";
@@ -127,7 +127,7 @@ export function TreePane({ inverted }: { inverted: boolean }) {
         <Rows count={list.length} height={rowHeight()} current={at} onKey={onKey} label={title} role="treegrid"
           head={
             <div class="row head" role="row">
-              {difference ? <><Head right>base {column.head}</Head><Head right>new {column.head}</Head><Head right>Δ</Head><Head /></>
+              {difference ? <><Head right>{sideName("base")} {column.head}</Head><Head right>{sideName("now")} {column.head}</Head><Head right>Δ</Head><Head /></>
                 : <><Head right on>total {column.head}</Head>{!narrow && <Head right>self {column.head}</Head>}{sampled ? <Head>95 %</Head> : calls ? <Head right>calls</Head> : null}<Head /></>}
               <Head>function</Head>
             </div>

@@ -6,6 +6,8 @@ import { countOf, slotsOf } from "../../model/timeline.ts";
 import { amount, grouped, percent } from "../../model/numbers.ts";
 import { againstOf, analysis, askWaited, course, failure, generation, go, isCompared, partMeasure, route, shownMetric, spanOf, theProfile, wholeCost } from "../../state.ts";
 import type { Measure } from "../../model/interval.ts";
+import { Choice } from "../parts.tsx";
+import { HeatChoice } from "./heat.tsx";
 import { clock, selected, selectSpan, time, toggleCompare, toggleZoom } from "./selection.ts";
 
 /** Below so many samples a part of the run has too few. */
@@ -15,14 +17,16 @@ const FEW = 20;
 const WAITED_FOR = ["for locks", "for I/O", "for a processor"];
 
 export function TimeHead({ compact }: { compact: boolean }) {
-  const { folded } = route.value;
+  const { folded, mode } = route.value;
   const span = selected();
   return (
     <div class="time-head">
       {!compact && <button type="button" class="time-fold" aria-expanded={!folded} title="fold the strip (T)" onClick={() => go({ folded: !folded }, true)}><span aria-hidden="true">{folded ? "▸" : "▾"}</span> <b>Time</b></button>}
+      {!compact && !folded && <Choice small label="below the overview" value={mode} options={[["tracks", "Tracks"], ["heat", "Heatmap"]] as const} onChoose={(mode) => go({ mode }, true)} />}
       <Numbers />
       <span class="space" />
-      {!span && !folded && !compact && <Legend />}
+      {mode === "heat" && !folded && !compact && <HeatChoice />}
+      {!span && !folded && !compact && mode === "tracks" && <Legend />}
       {span && (
         <button type="button" class="time-button" onClick={toggleCompare}>{isCompared() ? "End comparison" : "Compare"} <kbd>A</kbd></button>
       )}

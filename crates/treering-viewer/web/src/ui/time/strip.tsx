@@ -9,6 +9,7 @@ import { font, textWidth, titleOf, useSize } from "../parts.tsx";
 import { axisHeight, type Drawn, flagsOf, heightOf, OVERVIEW, paint, type Picture } from "./draw.ts";
 import { Grip, useBrush } from "./brush.tsx";
 import { TimeHead } from "./head.tsx";
+import { HeatPlot } from "./heat.tsx";
 import { all, counts, followThreads, opened, room, rowOf, type Track, tracks } from "./rows.ts";
 import { clock, seen, selected, time } from "./selection.ts";
 
@@ -27,7 +28,8 @@ export function TimeStrip({ compact = false }: { compact?: boolean }) {
   return (
     <section class="time" aria-label="time">
       <TimeHead compact={compact} />
-      {!route.value.folded && <Body compact={compact} />}
+      {!route.value.folded && <Body compact={compact || route.value.mode === "heat"} />}
+      {!route.value.folded && !compact && route.value.mode === "heat" && <HeatPlot labels={labelWidth()} />}
     </section>
   );
 }
@@ -196,7 +198,7 @@ function Labels({ list, axis, scale }: { list: Track[]; axis: number; scale: num
     event.preventDefault();
     event.stopPropagation();
   };
-  const cost = list.reduce((sum, track) => sum + (track.open ? 0 : track.cost), 0);
+  const cost = tracks.value.reduce((sum, track) => sum + (track.open ? 0 : track.cost), 0);
   return (
     <div class="time-labels">
       <div class="time-all" style={{ height: `${OVERVIEW}px` }}>
