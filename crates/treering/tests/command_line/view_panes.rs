@@ -128,3 +128,11 @@ fn panes_state_the_facts_of_each_profile() {
     let text = [shown.stdout, shown.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     assert!(shown.status.success(), "{text}");
 }
+
+#[test]
+fn a_browser_selects_parts_of_runs_whose_course_is_known() {
+    let Some(mut command) = driver("time.mjs") else { return };
+    let shown = command.output().expect("node runs");
+    let text = [shown.stdout, shown.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(shown.status.success(), "{text}");
+}

@@ -20,14 +20,14 @@ export function TimeHead({ compact }: { compact: boolean }) {
   const { folded, mode } = route.value;
   const span = selected();
   return (
-    <div class="time-head">
+    <div class={compact ? "time-head compact" : "time-head"}>
       {!compact && <button type="button" class="time-fold" aria-expanded={!folded} title="fold the strip (T)" onClick={() => go({ folded: !folded }, true)}><span aria-hidden="true">{folded ? "▸" : "▾"}</span> <b>Time</b></button>}
       {!compact && !folded && <Choice small label="below the overview" value={mode} options={[["tracks", "Tracks"], ["heat", "Heatmap"]] as const} onChoose={(mode) => go({ mode }, true)} />}
       <Numbers />
       <span class="space" />
       {mode === "heat" && !folded && !compact && <HeatChoice />}
       {!span && !folded && !compact && mode === "tracks" && <Legend />}
-      {span && (
+      {span && !compact && (
         <button type="button" class="time-button" onClick={toggleCompare}>{isCompared() ? "End comparison" : "Compare"} <kbd>A</kbd></button>
       )}
       {!compact && (span !== null && span.period === null || route.value.window !== null) && (

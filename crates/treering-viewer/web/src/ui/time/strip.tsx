@@ -206,7 +206,7 @@ function Labels({ list, axis, scale }: { list: Track[]; axis: number; scale: num
         <span class="r">{costText(cost)}</span>
       </div>
       <div class="time-scale note" style={{ height: `${axis}px` }}>
-        <span title={`0–${scaleText(scale)}`}>0–{scaleText(scale)}</span>
+        {list.length > 0 ? <span title={`0–${scaleText(scale)}`}>0–{scaleText(scale)}</span> : <span>start of column</span>}
         <span>{unit === "nanoseconds" ? `CPU ${clock().unit}` : ""}</span>
       </div>
       <div role="listbox" aria-label="threads" aria-multiselectable="true" tabIndex={0} onKeyDown={onKey} aria-activedescendant={`track-${cursor}`}>
