@@ -47,8 +47,10 @@ async function picture(name) {
   if (pictures) await page.screenshot({ path: join(pictures, `${name}.png`) });
 }
 async function press(...keys) {
-  for (const key of keys) await page.keyboard.press(key);
-  await drawn();
+  for (const key of keys) {
+    await page.keyboard.press(key);
+    await drawn();
+  }
 }
 
 /** Drags over the plot, from and to parts of its width. */

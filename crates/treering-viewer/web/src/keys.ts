@@ -42,7 +42,8 @@ function toStrip() {
   const plot = document.getElementById("time-plot");
   if (route.peek().folded) go({ folded: false }, true);
   else if (plot?.parentElement?.contains(document.activeElement)) go({ folded: true }, true);
-  requestAnimationFrame(() => document.getElementById("time-plot")?.focus());
+  if (plot && !route.peek().folded) plot.focus();
+  else requestAnimationFrame(() => document.getElementById("time-plot")?.focus());
 }
 
 function cycleThrough<T>(list: readonly T[], now: T, by: number): T {
