@@ -109,7 +109,7 @@ async function selects() {
   check((await state()).steps.length === 0, "U undoes the selection");
   // A click without moving clears.
   await drag(0.1, 0.3);
-  await drag(0.6, 0.6);
+  await drag(0.65, 0.65, { y: 0.2 });
   check((await state()).steps.length === 0, "a click clears");
 }
 
@@ -220,6 +220,16 @@ async function marks() {
   await picture("phases-dark");
   const head = await page.$eval(".time-scale", (one) => one.getBoundingClientRect().height);
   check(head === 36, `with flags the axis is ${head} px high`);
+  const box = await (await page.$("#time-plot")).boundingBox();
+  await page.mouse.click(box.x + 0.2 * box.width + 8, box.y + 66);
+  await drawn();
+  check((await state()).steps[0]?.target === "2000000-3000000", `a click on the mark "index" selects ${(await state()).steps[0]?.target}`);
+  // The menu of a function selects when it ran.
+  await press("Escape");
+  await page.click(".functions .row .name[title=merge]", { button: "right" });
+  await (await page.$$(".menu button")).at(-1).evaluate(() => [...document.querySelectorAll(".menu button")].find((one) => /first to its last/.test(one.textContent)).click());
+  await page.waitForFunction(() => window.treering.state().steps.length === 1, { polling: 50 });
+  check((await state()).steps[0].target === "4000000-5000000", `the menu selects ${(await state()).steps[0].target}`);
 }
 
 /** On a phone the strip is one line and an overview; the tab has the tracks, and a finger selects. */

@@ -608,6 +608,11 @@ export function askCourses(grid: Grid): Promise<Courses> {
   return client.ask({ op: "courses", metric: shownMetric(), fn: route.peek().fn, grid });
 }
 
+/** From the first to the last time that a function had a cost; null where it had none. */
+export function askRanIn(fn: number): Promise<Span | null> {
+  return client.ask({ op: "ranIn", metric: shownMetric(), fn });
+}
+
 /** By kind: how long the shown threads waited in the shown part of the run. */
 export function askWaited(): Promise<number[] | null> {
   return client.ask({ op: "waited" });

@@ -324,6 +324,13 @@ export class Model {
     return places;
   }
 
+  /** From the first to the last slot in which a function has a cost, in ns; null where it has none in any. */
+  ranIn(metric: number, fn: number): Span | null {
+    const counter = this.#times!.counter(metric) ?? metric;
+    const places = this.#placesIn({ rowOf: new Uint16Array(this.#recorded.tree.roots.length), from: 0, to: 0, per: 1, rows: 0 }, fn);
+    return this.#times!.extent(counter, (node) => places[node] === 1);
+  }
+
   /** By kind: how long the shown threads waited in the shown part of the run, in ns; null where waits are not known. */
   waited(): number[] | null {
     const { timeline } = this.#times!;

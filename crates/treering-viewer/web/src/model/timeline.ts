@@ -165,6 +165,22 @@ export class Sums {
     }
   }
 
+  /** From the first to the last slot in which nodes have a cost; null where they have none. */
+  extent(metric: number, has: (node: number) => boolean): Span | null {
+    const { first, node, costs, slots, slotNs, lengthNs } = this.timeline;
+    const of = costs[metric];
+    let [start, end] = [-1, -1];
+    for (let slot = 0; of && slot < slots; slot++) {
+      for (let entry = first[slot]; entry < first[slot + 1]; entry++) {
+        if (of[entry] === 0 || !has(node[entry])) continue;
+        if (start < 0) start = slot;
+        end = slot;
+        break;
+      }
+    }
+    return start < 0 ? null : { from: start * slotNs, to: Math.min(lengthNs, (end + 1) * slotNs), period: null };
+  }
+
   /** By kind: how long threads waited in slots, in ns; null where waits are not known. */
   waited(parts: readonly Slots[], shows: (node: number) => boolean): number[] | null {
     const { waits, costs, first, node } = this.timeline;

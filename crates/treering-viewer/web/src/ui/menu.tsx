@@ -2,7 +2,8 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { addStep } from "../keys.ts";
-import { go, hasTree, menu, notice, theProfile } from "../state.ts";
+import { askRanIn, go, hasTree, menu, notice, theProfile } from "../state.ts";
+import { selectSpan } from "./time/selection.ts";
 
 /** How long a finger rests for a menu, in ms. */
 const LONG = 500;
@@ -68,6 +69,13 @@ async function copy(text: string) {
   field.remove();
 }
 
+/** Selects the part of the run in which a function had any cost. */
+async function selectRun(fn: number) {
+  const span = await askRanIn(fn);
+  if (span) selectSpan(span);
+  else notice.value = `${theProfile().name(fn).last} has no cost at any time in this metric`;
+}
+
 export function FunctionMenu() {
   const box = useRef<HTMLDivElement>(null);
   const open = menu.value;
@@ -93,6 +101,7 @@ export function FunctionMenu() {
       ["Hide: its cost to its callers", () => addStep("hide", false, fn)],
       ...(profile.module(fn) ? [["Collapse its library into its callers", () => addStep("hide", true, fn)]] : []),
     ] as [string, () => void][] : []),
+    ...(profile.head.time ? [["Select the time from its first to its last sample", () => void selectRun(fn)]] as [string, () => void][] : []),
     ["Copy name", () => void copy(profile.fullName(fn))],
     ["Open source", () => go({ fn, tab: "source", pane: "source", view: "overview" })],
     ["Find this name", () => go({ q: profile.name(fn).last })],

@@ -4,8 +4,8 @@ import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { moment } from "../../model/moment.ts";
 import type { Span } from "../../model/timeline.ts";
-import { route } from "../../state.ts";
-import { OVERVIEW } from "./draw.ts";
+import { course, route } from "../../state.ts";
+import { AXIS, axisHeight, flagsOf, OVERVIEW } from "./draw.ts";
 import { clock, compareWith, draw, drop, magnify, move, see, seen, selected, selectSpan, snapped, time, toggleZoom } from "./selection.ts";
 
 /** A pointer that moved less, in pixels, has clicked. */
@@ -37,6 +37,15 @@ export function useBrush(box: RefObject<HTMLDivElement | null>) {
     element.addEventListener("wheel", wheel, { passive: false });
     return () => element.removeEventListener("wheel", wheel);
   }, []);
+  /** A click on a mark selects up to the next one of its kind; elsewhere it clears. */
+  const clicked = (event: PointerEvent) => {
+    const element = box.current!;
+    const rect = element.getBoundingClientRect();
+    const [x, y] = [event.clientX - rect.left, event.clientY - rect.top];
+    const flags = flagsOf(course.peek(), seen(), rect.width);
+    const flag = y >= OVERVIEW + AXIS && y < OVERVIEW + axisHeight(flags) ? flags.findLast((one) => x >= one.x && x <= one.x + one.width) : undefined;
+    selectSpan(flag ? snapped(untilNext(flag.time)) : null);
+  };
   return {
     onPointerDown: (event: PointerEvent) => {
       const element = box.current;
@@ -61,7 +70,7 @@ export function useBrush(box: RefObject<HTMLDivElement | null>) {
         const at = momentAt(box.current!, event.clientX, begun.overview);
         compareWith(snapped({ from: Math.min(begun.at, at), to: Math.max(begun.at, at), period: null }));
       } else if (begun?.moved) drop();
-      else if (begun) selectSpan(null);
+      else if (begun) clicked(event);
     },
     onPointerCancel: () => {
       drag.current = null;
@@ -69,6 +78,14 @@ export function useBrush(box: RefObject<HTMLDivElement | null>) {
     },
     onKeyDown: onStripKey,
   };
+}
+
+/** From a mark to its end, or to the next one of its kind. */
+function untilNext(from: number): Span {
+  const marks = course.peek()?.marks ?? [];
+  const mark = marks.find((one) => one.time === from);
+  const next = marks.find((one) => one.time > from && one.kind === mark?.kind);
+  return { from, to: mark?.end ?? next?.time ?? time().lengthNs, period: null };
 }
 
 /** The keys of the strip. */
