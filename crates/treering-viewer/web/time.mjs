@@ -170,6 +170,9 @@ async function threads() {
   // 150 rounds of 3 waiters, 18 ms each, in the part with the lock.
   await open("convoy", "x=time:2000000-5000000");
   check(/waited for locks 8\.100, for a processor 0\.900 s/.test(await text(".time-numbers")), `the waits are ${await text(".time-numbers")}`);
+  await press("w");
+  const waits = await page.$$eval(".waits .row:not(.head)", (rows) => rows.map((row) => row.textContent.replace(/\s+/g, " ")));
+  check(/^4508\.1000\.018update_table$/.test(waits[0]) && waits.some((row) => /^4500\.900.*no processor/.test(row)) && /^9\.000/.test(waits.at(-1)), `the places of waits are ${waits.join(" | ")}`);
   await picture("convoy-selected");
   await open("many");
   await picture("many");

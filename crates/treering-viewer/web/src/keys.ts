@@ -15,7 +15,7 @@ export const KEYS: [string, string][] = [
   ["↑ ↓", "row"], ["Enter", "make current; zoom in the flame graph"], ["[ ]", "first caller, first callee"],
   ["Alt ← Alt →", "back, forward"], ["F6 Shift F6", "next, previous pane"], ["E", "open the hottest path"],
   ["H J", "hottest line, next hottest"], ["← ↑ → ↓", "flame graph: sibling, caller, callee"], ["+ − 0", "flame graph: magnify, fit"],
-  ["Shift ← →", "flame graph: pan"], ["1 – 6", "overview, flame, sandwich, graph, tree, callers tree"], ["S W B C", "source, lines of the whole program, blocks, charts"],
+  ["Shift ← →", "flame graph: pan"], ["1 – 6", "overview, flame, sandwich, graph, tree, callers tree"], ["S W B C", "source, waits (without waits, lines of the whole program), blocks, charts"],
   ["M V", "next metric, next unit (Shift: previous)"], ["R", "recursion folded or not"], ["I D ?", "how it was measured, dark or light, keys"],
   ["/ N Shift N", "search, next match, previous match"], ["#", "search the current name"], ["Shift Enter", "the search becomes a filter"],
   ["F X K L", "focus, ignore, hide, collapse the library"], ["T", "time: into the strip, and folds it; without time, threads and processes"], ["A", "time: compare the selection with the rest of the run, per second; Alt drag with another part"], ["G", "time: heatmap; Shift drag selects the same part of every column"], ["Z", "time: zoom to the selection, whole run"], ["← → Shift ← →", "time: moves the selection, its end"], ["Menu", "of the function: right click, or a long press"], ["U Shift U", "undo the last transform, all of them"], ["Esc", "leave, clear, close"],
@@ -85,7 +85,7 @@ const LETTERS: Record<string, (event: KeyboardEvent) => void> = {
   h: () => nextHottest(true),
   j: () => nextHottest(false),
   s: () => go({ tab: "source" }, true),
-  w: () => go({ tab: "lines" }, true),
+  w: () => go({ tab: theProfile().head.time?.hasWaits ? "waits" : "lines" }, true),
   b: () => go({ tab: "blocks" }, true),
   c: () => go({ tab: "charts" }, true),
   m: (event) => {

@@ -147,6 +147,7 @@ function More() {
       <button type="button" onClick={() => go({ pane: "source", tab: "lines" })}>Lines of the whole program</button>
       <button type="button" onClick={() => go({ pane: "source", tab: "blocks" })}>Blocks</button>
       <button type="button" onClick={() => go({ pane: "source", tab: "charts" })}>Charts</button>
+      {theProfile().head.time?.hasWaits && <button type="button" onClick={() => go({ pane: "source", tab: "waits" })}>Waits</button>}
       <h2>The current function</h2>
       <Transforms />
     </section>

@@ -9,6 +9,7 @@ import { parseQuery, type Searchable } from "./model/search.ts";
 import { allVisible, visible } from "./model/visible.ts";
 import { readSpan } from "./model/moment.ts";
 import type { Course, Courses, Grid, Span } from "./model/timeline.ts";
+import type { Place } from "./model/waits.ts";
 import { findMatches, knownMatches } from "./matcher.ts";
 import { intervalOf, type Measure } from "./model/interval.ts";
 import { Client } from "./client.ts";
@@ -18,7 +19,7 @@ import { callees } from "./requests.ts";
 
 export const VIEWS = ["overview", "flame", "sandwich", "graph", "tree", "callers"] as const;
 export type View = (typeof VIEWS)[number];
-export const TABS = ["source", "lines", "blocks", "charts"] as const;
+export const TABS = ["source", "lines", "blocks", "charts", "waits"] as const;
 export type Tab = (typeof TABS)[number];
 export const UNITS = ["run", "parent", "natural", "call", "samples"] as const;
 export type CostUnit = (typeof UNITS)[number];
@@ -68,6 +69,11 @@ export interface Route {
   /** Below the overview of time: tracks of threads, or the heatmap; the length of its columns in ns, 0 for the one that suits. */
   mode: "tracks" | "heat";
   column: number;
+}
+
+/** The tabs beside the functions: waits where they were recorded. */
+export function tabs(): readonly Tab[] {
+  return TABS.filter((tab) => tab !== "waits" || profile.head.time?.hasWaits);
 }
 
 /** The names of the two sides of a difference. */
@@ -194,7 +200,7 @@ function read(state: Route, key: string, value: string) {
   switch (key) {
     case "fn": state.fn = findFunction(value) ?? -1; break;
     case "view": state.view = oneOf(VIEWS) ?? state.view; break;
-    case "tab": state.tab = oneOf(TABS) ?? state.tab; break;
+    case "tab": state.tab = oneOf(tabs()) ?? state.tab; break;
     case "unit": state.unit = oneOf(UNITS) ?? state.unit; break;
     case "lineUnit": state.lineUnit = value === "run" ? "run" : "natural"; break;
     case "sort": state.sort = oneOf(SORTS) ?? state.sort; break;
@@ -608,6 +614,11 @@ export function askCourses(grid: Grid): Promise<Courses> {
   return client.ask({ op: "courses", metric: shownMetric(), fn: route.peek().fn, grid });
 }
 
+/** Where the shown threads waited in the shown part of the run. */
+export function askWaitPlaces(): Promise<Place[]> {
+  return client.ask({ op: "waitPlaces", own: ownFunctions() });
+}
+
 /** From the first to the last time that a function had a cost; null where it had none. */
 export function askRanIn(fn: number): Promise<Span | null> {
   return client.ask({ op: "ranIn", metric: shownMetric(), fn });
@@ -625,8 +636,12 @@ export async function askThreads(): Promise<ThreadCost[]> {
 
 /** The functions of the program itself that led to a function, and its total in each. */
 export function askOwners(fn: number): Promise<{ fn: number; cost: number }[]> {
-  const own = Uint8Array.from({ length: profile.functions }, (_, at) => (at > 0 && isOwn(at) ? 1 : 0));
-  return client.ask({ op: "owners", metric: route.peek().metric, fn, own });
+  return client.ask({ op: "owners", metric: route.peek().metric, fn, own: ownFunctions() });
+}
+
+/** By function: 1 where it is the program's own. */
+function ownFunctions(): Uint8Array {
+  return Uint8Array.from({ length: profile.functions }, (_, at) => (at > 0 && isOwn(at) ? 1 : 0));
 }
 
 /** Whether a function is the program's own: its code, a script, or what is inlined from its own files. */

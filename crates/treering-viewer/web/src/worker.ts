@@ -13,6 +13,7 @@ export type Question =
   | { op: "part"; span: Span | null; against: Span | "rest" | null }
   | { op: "timeline" }
   | { op: "waited" }
+  | { op: "waitPlaces"; own: Uint8Array }
   | { op: "ranIn"; metric: number; fn: number }
   | { op: "courses"; metric: number; fn: number; grid: Grid }
   | { op: "analyse"; metric: number }
@@ -60,7 +61,7 @@ async function answer(question: Question): Promise<unknown> {
   const metric = "metric" in question ? question.metric : null;
   if (question.op === "transform" || question.op === "lines" || (metric !== null && !model.has(metric))) await complete;
   // Parts of the run need its course, and the costs of all metrics.
-  if (question.op === "part" || question.op === "courses" || question.op === "waited" || question.op === "ranIn") await Promise.all([complete, course]);
+  if (question.op === "part" || question.op === "courses" || question.op === "waited" || question.op === "waitPlaces" || question.op === "ranIn") await Promise.all([complete, course]);
   switch (question.op) {
     case "timeline":
       return course;
@@ -69,6 +70,8 @@ async function answer(question: Question): Promise<unknown> {
       return null;
     case "ranIn":
       return model.ranIn(question.metric, question.fn);
+    case "waitPlaces":
+      return model.waitPlaces(question.own);
     case "waited":
       return model.waited();
     case "courses":

@@ -6,6 +6,7 @@ import { clockFor, moment, readSpan, spanText, tickStep, tickText, writeSpan } f
 import { heat, rhythm } from "../src/model/rhythm.ts";
 import { countOf, otherSlots, readTimeline, slotsOf, Sums, type Timeline } from "../src/model/timeline.ts";
 import type { Recorded } from "../src/model/tree.ts";
+import { waitPlaces } from "../src/model/waits.ts";
 import { sketch } from "./trees.ts";
 
 /** Numbers below a limit that look drawn at random, and are the same in every run. */
@@ -244,4 +245,18 @@ test("the cells of a heatmap add up to the course", () => {
   assert.ok(limits[0] <= limits[1]);
   // Behind the end of the run there is nothing, nor in a cell of which less than half was run.
   assert.equal(heat(before, 1e6, 100e6, [0, 100e6], 30e6, 10).cells.filter((one) => one < 0).length, 7);
+});
+
+test("waits stand where the program asked for them, with the part of their time that is shown", () => {
+  const { tree, names } = sketch("main\n  update\n    _mutex_lock\n  _poll\n");
+  const timeline = readTimeline({
+    slotNs: 1e6, lengthNs: 10e6, perSlot: new Uint8Array(10), node: new Uint8Array(0), costs: [null, null],
+    waits: { time: 0, count: 1, start: Float64Array.of(0, 2e6, 3e6, 5e6), end: Float64Array.of(2e6, 5e6, 4e6, 6e6), node: Uint8Array.of(3, 3, 4, 2), kind: Uint8Array.of(0, 0, 3, 2), kindOf: new Uint8Array(5) },
+  });
+  const sums = new Sums(timeline, [null, null], [null, null], tree.length);
+  const own = Uint8Array.from(names, (name) => (name && !name.startsWith("_") ? 1 : 0));
+  const rows = (from: number, to: number) =>
+    waitPlaces(sums, tree, new Uint32Array(tree.length), own, [[from, to]], () => true).map(({ fn, kind, count, ns, longest }) => `${names[fn]} ${kind} ${count} ${ns / 1e6} ${(longest!.to - longest!.from) / 1e6}`);
+  assert.deepEqual(rows(0, 10), ["update 0 2 5 3", " 2 1 1 1", "main 3 1 1 1"]);
+  assert.deepEqual(rows(1, 3), ["update 0 2 2 3"]);
 });

@@ -5,6 +5,7 @@ import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally
 import { NONE, type Recorded, type Thread, threadOfNodes, type Tree } from "./tree.ts";
 import { type Courses, courses, type Grid, HIDDEN, otherSlots, type Slots, type Span, slotsOf, Sums, type Timeline } from "./timeline.ts";
 import type { Measure } from "./interval.ts";
+import { type Place, waitPlaces } from "./waits.ts";
 import { carry, type Transform, type Transformed, transform } from "./transform.ts";
 import { findCycles } from "./cycles.ts";
 import { callees, callers, links, type Links, type Merged, type MergedOf, type Request } from "./merged.ts";
@@ -322,6 +323,15 @@ export class Model {
     // Only behind all others, as what is not shown may have the function on its stack as well.
     for (let node = 0; place && node < tree.length; node++) if (place[node] === NONE) places[node] = HIDDEN;
     return places;
+  }
+
+  /** Where the shown threads waited in the shown part of the run. */
+  waitPlaces(own: Uint8Array): Place[] {
+    const { timeline } = this.#times!;
+    const { tree } = this.#recorded;
+    this.#threadOf ??= threadOfNodes(tree);
+    const { place } = this.#state;
+    return waitPlaces(this.#times!, tree, this.#threadOf, own, this.#part ?? [[0, timeline.slots]], (node) => place === null || place[node] !== NONE);
   }
 
   /** From the first to the last slot in which a function has a cost, in ns; null where it has none in any. */

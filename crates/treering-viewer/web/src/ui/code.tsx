@@ -7,7 +7,8 @@ import type { LineCall, OwnLine } from "../model/lines.ts";
 import { grouped } from "../model/numbers.ts";
 import type { Column } from "../model/slabs.ts";
 import { basename, type Block } from "../profile.ts";
-import { analysis, askLines, failure, generation, go, hasTree, isDifference, route, select, shownMetric, spanOf, TABS, theProfile, type Tab, sideName } from "../state.ts";
+import { analysis, askLines, failure, generation, go, hasTree, isDifference, route, select, shownMetric, spanOf, tabs, theProfile, type Tab, sideName } from "../state.ts";
+import { Waits } from "./time/waits.tsx";
 import { costColumn, text } from "./cost.ts";
 import { FunctionName, useSize } from "./parts.tsx";
 import { HotLines } from "./hot_lines.tsx";
@@ -15,16 +16,16 @@ import { ofFunction } from "./menu.tsx";
 import { NoBlocks, NoLines } from "./reasons.tsx";
 import { Charts } from "./charts.tsx";
 
-const NAMES: Record<Tab, string> = { source: "Source", lines: "Lines", blocks: "Blocks", charts: "Charts" };
+const NAMES: Record<Tab, string> = { source: "Source", lines: "Lines", blocks: "Blocks", charts: "Charts", waits: "Waits" };
 
 export function CodePane() {
   const { tab } = route.value;
   return (
     <section class="pane code" aria-label="source, blocks and charts">
       <div class="tabs" role="tablist">
-        {TABS.map((one) => <button type="button" role="tab" aria-selected={one === tab} onClick={() => go({ tab: one }, true)}>{NAMES[one]}</button>)}
+        {tabs().map((one) => <button type="button" role="tab" aria-selected={one === tab} onClick={() => go({ tab: one }, true)}>{NAMES[one]}</button>)}
       </div>
-      {tab === "source" ? <SourceTab /> : tab === "lines" ? <HotLines /> : tab === "blocks" ? <BlocksTab /> : <Charts />}
+      {tab === "source" ? <SourceTab /> : tab === "lines" ? <HotLines /> : tab === "blocks" ? <BlocksTab /> : tab === "waits" ? <Waits /> : <Charts />}
     </section>
   );
 }
