@@ -2,6 +2,7 @@
 //
 //   node bench.mjs treering PAGE.html
 //   node bench.mjs speedscope FOLDER PROFILE
+//   node bench.mjs time
 //
 // FOLDER is `dist/release` of speedscope's npm package. Where a viewer shows no picture in time, or its page
 // crashes, the numbers are `{"tool", "none"}`, which says so.
@@ -12,7 +13,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { launch } from "./chromium.mjs";
+import { launch, settled } from "./chromium.mjs";
+import { RUNS } from "./timed.mjs";
 
 const [tool, ...rest] = process.argv.slice(2);
 const scratch = mkdtempSync(join(tmpdir(), "treering-bench-"));
@@ -20,6 +22,47 @@ const STEPS = 40;
 
 /** How long a viewer has for its first picture, in ms. */
 const PATIENCE = 240_000;
+
+/** In the page: selects parts of the run; how long until the numbers of all functions are there, until every pane is, and the longest wait of a frame. */
+async function selectParts(parts) {
+  const { treering } = window;
+  const frame = () => new Promise((done) => requestAnimationFrame(() => done(performance.now())));
+  const results = [];
+  for (const target of parts) {
+    const start = performance.now();
+    let [last, longest, numbers] = [start, 0, null];
+    treering.go({ steps: [{ kind: "time", target }] });
+    for (;;) {
+      const now = await frame();
+      longest = Math.max(longest, now - last);
+      last = now;
+      if (numbers === null && treering.ready()) numbers = now - start;
+      if (numbers !== null && treering.settled()) break;
+    }
+    results.push({ target, numbers_ms: numbers, all_ms: last - start, longest_frame_ms: longest });
+  }
+  return results;
+}
+
+/** Parts of a run of a million nodes and 4,096 slots: 1, 10, 50, 51, 90 and 99 % of it. */
+async function time() {
+  const file = join(scratch, "large.html");
+  writeFileSync(file, RUNS.large().html());
+  const browser = await launch();
+  try {
+    const page = await browser.newPage();
+    await page.setViewport({ width: 1440, height: 900 });
+    await page.goto(`file://${file}`);
+    await settled(page);
+    const length = 4096 * 4e3;
+    const parts = [0.01, 0.1, 0.5, 0.51, 0.9, 0.99].map((part) => `0-${Math.round(part * length)}`);
+    console.log(JSON.stringify({ tool, parts: await page.evaluate(selectParts, parts) }));
+  } finally {
+    await ended(browser);
+    rmSync(scratch, { recursive: true, force: true });
+  }
+  process.exit(0);
+}
 
 /** Where the browser goes. Speedscope reads a script with the profile in it, as its own command does. */
 function address() {
@@ -180,6 +223,7 @@ async function ended(browser) {
   if (!(await Promise.race([closed, new Promise((done) => setTimeout(done, 20_000, false))]))) process?.kill("SIGKILL");
 }
 
+if (tool === "time") await time();
 const browser = await launch(["--enable-unsafe-swiftshader", "--allow-file-access-from-files"]);
 const result = { tool };
 try {
