@@ -76,6 +76,7 @@ await threads();
 await compares();
 await repeats();
 await marks();
+await odd();
 await phone();
 await browser.close();
 rmSync(scratch, { recursive: true, force: true });
@@ -233,6 +234,18 @@ async function marks() {
   await (await page.$$(".menu button")).at(-1).evaluate(() => [...document.querySelectorAll(".menu button")].find((one) => /first to its last/.test(one.textContent)).click());
   await page.waitForFunction(() => window.treering.state().steps.length === 1, { polling: 50 });
   check((await state()).steps[0].target === "4000000-5000000", `the menu selects ${(await state()).steps[0].target}`);
+}
+
+/** An address that nobody would write shows a page all the same. */
+async function odd() {
+  for (const hash of ["x=time:0-1/2", "x=time:99999999-999999999", "x=time:5-1", "x=against:rest", "x=time:0-9&x=time:1-2", "window=99999999-999999999", "window=1-2", "mode=heat&column=0.0001", "mode=heat&column=99999999999", "x=time:1000000-2000000&x=against:x"]) {
+    await open("phases", hash);
+    check((await page.evaluate(() => window.treering.failure())) === null && (await page.$("#time-plot")), `${hash} is shown`);
+  }
+  // What lies behind the end of the run is its last slot.
+  await open("phases", "x=time:99999999-999999999");
+  check(/9\.999–10\.000 s/.test(await text(".time-numbers")) && /9\.999–10\.000 s/.test(await text(".crumbs")), `it is named: ${await text(".time-numbers")}`);
+  check((await self("report")) === 1e6, `the last slot has ${await self("report")}`);
 }
 
 /** On a phone the strip is one line and an overview; the tab has the tracks, and a finger selects. */

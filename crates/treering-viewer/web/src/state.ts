@@ -231,7 +231,7 @@ function read(state: Route, key: string, value: string) {
     }
     case "window": {
       const span = profile.head.time && readSpan(value);
-      state.window = span && span.period === null ? [span.from, Math.min(span.to, profile.head.time!.lengthNs)] : null;
+      state.window = span && span.period === null && span.from < profile.head.time!.lengthNs ? [span.from, Math.min(span.to, profile.head.time!.lengthNs)] : null;
     }
   }
 }

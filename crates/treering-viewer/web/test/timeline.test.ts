@@ -124,6 +124,10 @@ test("a band is the same milliseconds of every period, and its other slots are t
   assert.deepEqual(slotsOf(ms(0, 20, 20), 1e6, 90), [[0, 90]]);
 });
 
+test("a band of a period too short to be seen is the whole run, and found at once", () => {
+  assert.deepEqual(slotsOf({ from: 0, to: 1, period: 2 }, 1e6, 1 << 24), [[0, 1 << 24]]);
+});
+
 test("a part is never empty, nor outside of the run", () => {
   assert.deepEqual(slotsOf({ from: 40.2e6, to: 40.3e6, period: null }, 1e6, 100), [[40, 41]]);
   assert.deepEqual(slotsOf(ms(500, 600), 1e6, 100), [[99, 100]]);

@@ -62,6 +62,9 @@ export function readTimeline(data: any): Timeline {
   return { slotNs, slots: perSlot.length, lengthNs, first, node, costs, waits };
 }
 
+/** A band of more periods is the whole run. */
+const MOST_PERIODS = 65_536;
+
 /** The slots of a span, in order and apart from each other. Edges lie where the nearest slots begin; none is empty. */
 export function slotsOf(span: Span, slotNs: number, slots: number): Slots[] {
   const found: Slots[] = [];
@@ -72,6 +75,8 @@ export function slotsOf(span: Span, slotNs: number, slots: number): Slots[] {
     if (last && start <= last[1]) found[found.length - 1] = [last[0], Math.max(last[1], end)];
     else found.push([start, end]);
   };
+  // Of more periods than any screen has pixels nothing could be seen apart.
+  if (span.period !== null && (slots * slotNs) / span.period > MOST_PERIODS) return [[0, slots]];
   if (span.period === null) add(span.from, span.to);
   else for (let at = 0; at + span.from < slots * slotNs; at += span.period) add(at + span.from, Math.min(at + span.to, slots * slotNs));
   return found;

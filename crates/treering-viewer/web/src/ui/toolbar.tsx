@@ -6,7 +6,7 @@ import { visible } from "../model/visible.ts";
 import { analysis, generation, go, isCompared, matches, partMeasure, route, searchProblem, shownMetric, spanOf, theProfile, threadsOpen, VIEWS, wholeCost, type Step, type View } from "../state.ts";
 import { readSpan, spanText } from "../model/moment.ts";
 import { threadName } from "./time/rows.ts";
-import { alone, clock } from "./time/selection.ts";
+import { alone, clock, snapped } from "./time/selection.ts";
 import { Choice } from "./parts.tsx";
 import { matchedShare } from "./matched.ts";
 import { unitsOf } from "./cost.ts";
@@ -90,7 +90,7 @@ function Search() {
 function stepName(step: Step): string {
   const span = step.kind === "time" ? spanOf([step]) : null;
   const { basePart } = analysis.value ?? {};
-  if (span) return `${basePart ? "B " : ""}${spanText(span, clock())}`;
+  if (span) return `${basePart ? "B " : ""}${spanText(span.period === null ? snapped(span) : span, clock())}`;
   if (step.kind === "against") return `A ${step.target === "rest" ? "the rest" : spanText(readSpan(step.target)!, clock())}`;
   if (step.kind === "threads") return threadsText(step.target.slice(2).split(",").map(Number));
   const text = visible(step.target.slice(2), "\t");

@@ -21,6 +21,9 @@ interface Whole {
   rhythm: Rhythm | null;
 }
 
+/** The most columns of a map. */
+const MOST_COLUMNS = 20_000;
+
 /** The most bins of a course that is drawn. */
 const MOST = 1 << 20;
 
@@ -70,7 +73,8 @@ function periodNs({ period, error }: Rhythm, binNs: number): number {
 function columnNs(of: Whole | null): number {
   const { column } = route.value;
   const { lengthNs } = time();
-  if (column > 0) return column;
+  // An address may ask for any.
+  if (column > 0) return Math.min(lengthNs, Math.max(column, lengthNs / MOST_COLUMNS, time().slotNs));
   return of?.rhythm ? lengths(of)[0] : (lengths(of).find((one) => one >= 1e9 && lengthNs / one <= 200) ?? lengths(of)[0]);
 }
 

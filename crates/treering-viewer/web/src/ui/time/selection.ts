@@ -17,7 +17,9 @@ export function time(): Time {
 
 /** The selected span, as far as it is asked for already. */
 export function selected(): Span | null {
-  return draft.value ?? spanOf(route.value.steps);
+  const span = draft.value ?? spanOf(route.value.steps);
+  // An address may name a part that lies outside of the run, or less than a slot: the nearest one is shown.
+  return span && span.period === null ? snapped(span) : span;
 }
 
 /** The seen part of the run, in ns. */
