@@ -7,6 +7,7 @@ use treering_profile::{MetricId, Run};
 use crate::changes;
 use crate::functions::Functions;
 use crate::page::View;
+use crate::time;
 
 /// The page's head.
 pub(crate) fn head(view: &View<'_>, functions: &Functions, tab: &str, notes: Vec<String>) -> Value {
@@ -37,7 +38,7 @@ pub(crate) fn head(view: &View<'_>, functions: &Functions, tab: &str, notes: Vec
         "nodes": profile.tree.len(),
         "functions": functions.len(),
         "threads": profile.threads.len(),
-        "time": Value::Null,
+        "time": view.timeline().map(|timeline| time::head(profile, timeline)),
         "hasCalls": profile.tree.has_calls() || !profile.arcs.is_empty(),
         "countsApart": profile.has_counts_apart() && view.base_runs.is_none(),
         "noSource": !view.with_source,

@@ -35,6 +35,7 @@ mod html;
 mod lines;
 mod page;
 mod preorder;
+mod time;
 mod tree;
 
 pub use changes::{Changes, FunctionChange};

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use treering_analysis::{Basis, CallGraph, Corrected, Presentation, default_metric};
-use treering_profile::{CodeAddress, MetricId, Profile, RecursionRule, pluralize};
+use treering_profile::{CodeAddress, MetricId, Profile, RecursionRule, Timeline, pluralize};
 
 use crate::changes::{self, Changes};
 use crate::columns::Columns;
 use crate::functions::{Functions, Texts};
 use crate::html::{Live, Packed, Parts, html, inert, packed};
 use crate::lines::Lines;
-use crate::{blocks, details, fixed, head, tree};
+use crate::{blocks, details, fixed, head, time, tree};
 
 /// Disassembles the instruction of a length at an address; nothing where its bytes are not known.
 pub type Disassemble<'a> = dyn FnMut(CodeAddress, u8) -> Option<String> + 'a;
@@ -79,6 +79,11 @@ impl<'a> View<'a> {
         self.bases[metric.index()].clone()
     }
 
+    /// When costs arose, where the page can show it.
+    pub(crate) fn timeline(&self) -> Option<&Timeline> {
+        time::timeline(self.profile(), self.shape(), self.base_runs.is_some())
+    }
+
     pub(crate) fn shape(&self) -> Shape {
         let profile = self.profile();
         match () {
@@ -131,11 +136,12 @@ impl Page {
         let data = data(view, &functions, &lines, costs, texts, columns);
         let tab = if has_blocks && !has_lines { "blocks" } else { "source" };
         let head = head::head(view, &functions, tab, left_out.clone());
+        let time = time::payload(profile, view.timeline());
         let packed = Packed {
             tree: packed(&tree),
             data: packed(&data),
             rest: packed(&rest),
-            time: packed(&[]),
+            time: packed(&time),
             code: packed(&code),
         };
         Self { title: view.title.clone(), head: inert(&head.to_string()), packed, left_out }
