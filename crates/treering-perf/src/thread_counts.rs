@@ -137,7 +137,7 @@ impl ThreadCounters {
                     self.threads[at].counts[place] += if self.is_time[place] { running_ns } else { count };
                 }
             }
-            Record::Lost { samples } => self.lost += samples,
+            Record::Lost { samples, .. } => self.lost += samples,
             _ => {}
         }
     }
