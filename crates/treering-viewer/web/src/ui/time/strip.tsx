@@ -107,8 +107,11 @@ function Body({ compact }: { compact: boolean }) {
   const axis = axisHeight(flags);
   const height = heightOf(list.length, trackHeight(), axis);
   const isTime = theProfile().head.metrics[shownMetric()].unit === "nanoseconds";
-  const rounded = (most: number) => (isTime ? scaleStep(most) : most || 1);
-  const most: [number, number] = found ? [rounded(greatest(found.whole, 0, 1)), rounded(greatest(found.part, 1, found.tracks.length + 1))] : [1, 1];
+  // A thread has one processor at most: more than that in a short bin is by the chance of sampling.
+  const rounded = (most: number, threads: number) => (isTime ? Math.min(scaleStep(most), scaleStep(Math.max(1, threads))) : most || 1);
+  const all = new Set(tracks.value.flatMap((track) => track.threads)).size;
+  const widest = Math.max(1, ...tracks.value.map((track) => track.threads.length));
+  const most: [number, number] = found ? [rounded(greatest(found.whole, 0, 1), all), rounded(greatest(found.part, 1, found.tracks.length + 1), widest)] : [1, 1];
   const picture: Picture | null = found && {
     width: size.width, track: trackHeight(), lengthNs, seen: seen(), ...found, tracks: compact ? [] : found.tracks, greatest: most, scale: scaleText(most[0]),
     selected: span ? slotsOf(span, slotNs, slots).map(([from, to]) => [from * slotNs, to * slotNs] as const) : [],
