@@ -74,6 +74,7 @@ mod streams;
 mod stripped;
 mod temporary;
 mod terminal;
+mod time;
 mod totals;
 mod view;
 mod view_after;

@@ -1,0 +1,246 @@
+//! When costs arose: `report --from`, `--to`, `--phase` and `--timeline`, and the times in files of other tools.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use treering_testing::programs::installed;
+
+use crate::session::{Session, program, words};
+use crate::skip;
+
+fn phases(session: &Session) -> PathBuf {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command_line/programs/phases.c");
+    let path = session.path("phases");
+    let made = Command::new("cc").args(["-g", "-O1", source, "-o"]).arg(&path).status();
+    assert!(made.is_ok_and(|made| made.success()), "the compiler is installed");
+    path
+}
+
+fn report(session: &Session, file: &str, options: &[&str]) -> Value {
+    let text = session.output(&[&["report", file, "--json"], options].concat());
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("not JSON: {error}\n{text}"))
+}
+
+fn run_cost(report: &Value) -> u64 {
+    report["run"]["run_cost"].as_u64().expect("a report has a run cost")
+}
+
+fn length_ns(session: &Session, file: &str) -> u64 {
+    report(session, file, &["--timeline"])["length_ns"].as_u64().expect("it has a length")
+}
+
+#[test]
+fn parts_of_a_run_add_up_to_the_whole() {
+    let session = Session::new();
+    session.record(&[], &program(&phases(&session), &["60"]));
+    let file = "treering.trg";
+    for metric in ["samples", "cpu-clock"] {
+        let metrics = session.output(&["report", file, "--metrics"]);
+        if !metrics.contains(metric) {
+            eprintln!("skipped: this machine samples no {metric}");
+            continue;
+        }
+        let of =
+            |options: &[&str]| run_cost(&report(&session, file, &[options, &["--metric", metric]].concat()));
+        let whole = of(&[]);
+        for edge in ["30%", "50%", "71.3%", "0.1s", "120ms"] {
+            assert_eq!(of(&["--to", edge]) + of(&["--from", edge]), whole, "{metric} at {edge}");
+        }
+        let thirds = [
+            ["--from", "0", "--to", "33%"],
+            ["--from", "33%", "--to", "66%"],
+            ["--from", "66%", "--to", "100%"],
+        ];
+        assert_eq!(thirds.iter().map(|third| of(third)).sum::<u64>(), whole);
+    }
+}
+
+#[test]
+fn a_part_shows_the_phase_that_ran_then() {
+    let session = Session::new();
+    session.record(&[], &program(&phases(&session), &["200"]));
+    let course = report(&session, "treering.trg", &["--timeline"]);
+    let cells = course["cells"].as_u64().expect("it has cells");
+    let hottest: Vec<_> = course["hottest"].as_array().expect("a list").iter().collect();
+    // Each phase is one run of cells that is longer than all else together.
+    for phase in ["load", "solve", "store"] {
+        let of = |row: &&&Value| row["function"] == phase;
+        let length: u64 = hottest.iter().filter(of).filter_map(|row| row["cells"].as_u64()).sum();
+        assert!(length > cells / 5, "{phase}: {course:#}");
+    }
+    let middle =
+        hottest.iter().filter(|row| row["function"] == "solve").max_by_key(|row| row["cells"].as_u64());
+    let middle = middle.expect("it is there");
+    let number = |key: &str| middle[key].as_u64().expect("a number") as f64;
+    let (first, length) = (number("first_cell"), number("cells"));
+    let share = |cell: f64| format!("{:.3}%", 100.0 * cell / cells as f64);
+    // The middle half of the middle phase.
+    let (from, to) = (share(first + length * 0.25), share(first + length * 0.75));
+    let part = session.flat(&["--from", &from, "--to", &to]);
+    assert!(part.cost("solve").own > 0.9 * part.run_cost(), "{:#}", part.0);
+    let text = session.output(&["report", "--from", &from, "--to", &to]);
+    assert!(text.contains("shown: ") && text.contains(" of a run of "), "{text}");
+    for view in ["--callgraph", "--tree", "--callers", "--threads", "--processes", "--prof"] {
+        session.output(&["report", view, "--from", &from, "--to", &to]);
+    }
+    let lines = session.output(&["report", "--lines", "solve", "--from", &from, "--to", &to]);
+    assert!(lines.contains("state ^= state"), "{lines}");
+}
+
+#[test]
+fn a_program_that_a_process_began_to_run_is_a_phase() {
+    let session = Session::new();
+    let path = phases(&session);
+    let shell = format!("{0} 40; exec {0} 40", path.display());
+    session.record(&[], &words(&["sh", "-c", &shell]));
+    let phase = session.flat(&["--phase", "phases"]);
+    assert!(phase.cost("load").own > 0.0 && phase.cost("store").own > 0.0, "{:#}", phase.0);
+    let outcome = session.run(&["report", "--phase", "nothing"]);
+    assert!(outcome.stderr.contains("the run has no mark called \"nothing\""), "{outcome:#?}");
+    assert!(outcome.stderr.contains("hint: there are: "), "{outcome:#?}");
+}
+
+#[test]
+fn parts_that_cannot_be_are_refused_with_the_nearest() {
+    let session = Session::new();
+    session.record(&[], &words(&["sh", "-c", "sleep 0.3; i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"]));
+    let refused = |options: &[&str], said: &str| {
+        let outcome = session.run(&[&["report"], options].concat());
+        assert!(!outcome.status.success() && outcome.stderr.contains(said), "{options:?} {outcome:#?}");
+    };
+    refused(&["--from", "500s"], "the part is outside of the run, which took ");
+    refused(&["--from", "60%", "--to", "50%"], "the part is empty");
+    refused(&["--from", "100ms", "--to", "200ms"], "nothing was measured from 0.1s to 0.2s");
+    refused(&["--from", "100ms", "--to", "200ms"], "hint: the nearest time with a sample: --from ");
+    refused(&["--from", "1us", "--to", "2us"], "times are known to 0.001s only");
+    refused(&["--from", "soon"], "not a time such as 2.1s, 300ms or 30%");
+    refused(&["--from", "1s", "--phase", "sh"], "cannot be used with");
+    session.record(&["--no-time"], &words(&["sh", "-c", "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"]));
+    refused(&["--from", "0"], "the profile does not know when its costs arose");
+    refused(&["--timeline"], "the profile does not know when its costs arose");
+    refused(&["--metric", "latency"], "latency needs times of samples");
+}
+
+#[test]
+fn the_course_of_a_run_fits_a_terminal() {
+    let session = Session::new();
+    session.record(&["--off-cpu"], &program(&phases(&session), &["60"]));
+    for (locale, block) in [("C.UTF-8", '█'), ("C", '%')] {
+        let output =
+            session.command(&["report", "--timeline"]).env("LC_ALL", locale).output().expect("it runs");
+        let text = String::from_utf8(output.stdout).expect("it is UTF-8");
+        let rows: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("all ") || line.starts_with("phases ")).collect();
+        assert_eq!(rows.len(), 2, "{text}");
+        assert!(rows.iter().all(|row| row.contains(block) && row.chars().count() <= 80), "{text}");
+        assert_eq!(locale == "C", rows.iter().all(|row| row.is_ascii()), "{text}");
+        assert!(text.lines().any(|line| line.starts_with("hottest") && line.contains("solve")), "{text}");
+    }
+}
+
+/// `perf record` of a program and the times of its samples in nanoseconds.
+fn perf_times(session: &Session) -> Result<Vec<u64>, String> {
+    let perf = installed("perf").ok_or("perf is not installed")?;
+    let run = |arguments: &[&str]| {
+        let output = Command::new(&perf).args(arguments).current_dir(session.path("")).output();
+        let output = output.map_err(|error| error.to_string())?;
+        let failed = || format!("perf does not work here: {}", String::from_utf8_lossy(&output.stderr));
+        output
+            .status
+            .success()
+            .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+            .ok_or_else(failed)
+    };
+    let path = phases(session);
+    run(&[
+        "record",
+        "-q",
+        "-e",
+        "cpu-clock",
+        "-F",
+        "997",
+        "-g",
+        "-o",
+        "perf.data",
+        &path.to_string_lossy(),
+        "60",
+    ])?;
+    let script = run(&["script", "--ns", "-i", "perf.data"])?;
+    std::fs::write(session.path("perf.txt"), &script).map_err(|error| error.to_string())?;
+    let times = run(&["script", "--ns", "-F", "time", "-i", "perf.data"])?;
+    let time = |line: &str| {
+        let (seconds, decimals) = line.trim().trim_end_matches(':').split_once('.')?;
+        Some(seconds.parse::<u64>().ok()? * 1_000_000_000 + decimals.parse::<u64>().ok()?)
+    };
+    let mut times: Vec<u64> = times.lines().filter_map(time).collect();
+    times.sort_unstable();
+    if times.is_empty() { Err("perf script prints no times".to_owned()) } else { Ok(times) }
+}
+
+#[test]
+fn samples_of_perf_are_in_the_parts_that_their_times_say() {
+    let session = Session::new();
+    let times = match perf_times(&session) {
+        Ok(times) => times,
+        Err(reason) => return skip(&reason),
+    };
+    let start = times[0];
+    for file in ["perf.data", "perf.txt"] {
+        let slot = report(&session, file, &["--timeline"])["slot_ns"].as_u64().expect("it has slots");
+        assert_eq!(slot, 1_000_000);
+        let length = length_ns(&session, file);
+        for (from, to) in [(0, 50), (50, 100), (30, 90), (90, 10_000)] {
+            let (from_ns, to_ns) = (from * 1_000_000, to * 1_000_000);
+            let expected =
+                times.iter().filter(|&&time| (from_ns..to_ns).contains(&(time - start))).count() as u64;
+            if from_ns >= length || expected == 0 {
+                continue;
+            }
+            let (from, to) = (format!("{from}ms"), format!("{to}ms"));
+            let part = report(&session, file, &["--metric", "samples", "--from", &from, "--to", &to]);
+            assert_eq!(run_cost(&part), expected, "{file} from {from} to {to}");
+        }
+    }
+}
+
+#[test]
+fn times_go_to_the_firefox_profiler_and_back() {
+    let session = Session::new();
+    session.record(&[], &program(&phases(&session), &["60"]));
+    session.output(&["export", "--to", "firefox", "--metric", "samples", "-o", "there.json"]);
+    for edge in ["50ms", "100ms"] {
+        for option in ["--from", "--to"] {
+            let here = report(&session, "treering.trg", &["--metric", "samples", option, edge]);
+            let there = report(&session, "there.json", &["--metric", "samples", option, edge]);
+            assert_eq!(run_cost(&here), run_cost(&there), "{option} {edge}");
+        }
+    }
+}
+
+#[test]
+fn calls_of_trace_events_are_in_the_parts_that_their_times_say() {
+    let session = Session::new();
+    let trace = r#"[{"ph":"X","name":"outer","pid":1,"tid":1,"ts":1000,"dur":10000},
+        {"ph":"X","name":"inner","pid":1,"tid":1,"ts":3000,"dur":4500},
+        {"ph":"X","name":"other","pid":1,"tid":2,"ts":9000,"dur":20000}]"#;
+    std::fs::write(session.path("trace.json"), trace).expect("it can be written");
+    let cost = |options: &[&str], name: &str| {
+        let report = report(&session, "trace.json", options);
+        let rows = report["functions"].as_array().expect("a list").clone();
+        rows.iter().find(|row| row["function"] == name).and_then(|row| row["self_cost"].as_u64()).unwrap_or(0)
+    };
+    let ms = 1_000_000;
+    for (options, outer, inner, other) in [
+        (&[][..], 5 * ms + ms / 2, 4 * ms + ms / 2, 20 * ms),
+        (&["--to", "4ms"], 2 * ms, 2 * ms, 0),
+        (&["--from", "4ms", "--to", "9ms"], 2 * ms + ms / 2, 2 * ms + ms / 2, ms),
+        (&["--from", "9ms"], ms, 0, 19 * ms),
+    ] {
+        assert_eq!(
+            ["outer", "inner", "other"].map(|name| cost(options, name)),
+            [outer, inner, other],
+            "{options:?}"
+        );
+    }
+}
