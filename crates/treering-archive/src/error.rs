@@ -43,6 +43,14 @@ pub enum Error {
         /// How that shows.
         why: String,
     },
+    /// A condition for runs is wrong.
+    #[error("the condition {condition:?} cannot be used: {why}")]
+    Condition {
+        /// The condition.
+        condition: String,
+        /// The error of SQLite.
+        why: String,
+    },
     /// No run has an identifier that begins so.
     #[error("no run is called {0}")]
     NoRun(String),

@@ -39,6 +39,9 @@ pub struct Manifest {
     /// The machine.
     #[serde(default)]
     pub machine: Machine,
+    /// The process's rank in a parallel program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rank: Option<u32>,
     /// When the first round began.
     pub started: Moment,
     /// The runs that were measured in turns with this one have the same session.

@@ -27,6 +27,10 @@ pub struct Summary {
     pub dirty: bool,
     /// The machine's key.
     pub machine: String,
+    /// The machine's name.
+    pub host: String,
+    /// The process's rank in a parallel program.
+    pub rank: Option<u32>,
     /// The session.
     pub session: String,
     /// The measurements, by name.
@@ -62,6 +66,8 @@ impl Summary {
             commit: manifest.version.commit.clone(),
             dirty: manifest.version.dirty == Some(true),
             machine: manifest.machine.key(),
+            host: manifest.machine.host.clone(),
+            rank: manifest.rank,
             session: manifest.session.clone(),
             metrics: metrics.collect(),
             has_profile: !manifest.profiles.is_empty(),
