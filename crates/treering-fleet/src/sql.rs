@@ -1,0 +1,238 @@
+//! The tables as views of an engine, and questions in SQL that all engines understand.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use crate::store::Tables;
+use crate::tables::TABLES;
+
+/// An engine that reads Parquet files and answers SQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// DuckDB.
+    DuckDb,
+    /// Apache DataFusion, and Ballista, which distributes it.
+    DataFusion,
+    /// Apache Spark.
+    Spark,
+}
+
+/// The columns of each table. Views list them: engines differ in what they make of files that have more or fewer.
+const COLUMNS: [(&str, &str); 6] = [
+    (
+        "run",
+        "run_id, project, version, day, run, host, rank, start_unix_ns, collector, recursion, metric, unit, main, run_cost, \
+         samples, lost_samples, truncated_stacks, unresolved_samples, dropped_events, losses_unknown, unfinished",
+    ),
+    ("fn", "fn_id, name, module, kind"),
+    ("stack", "stack_id, parent_id, fn_id, depth"),
+    ("cost", "run_id, project, version, day, metric, stack_id, fn_id, self, samples, squares, calls"),
+    ("fcost", "run_id, project, version, day, metric, fn_id, self, total, calls"),
+    ("rollup", "day, project, version, metric, stack_id, fn_id, runs, self, least, greatest, squares"),
+];
+
+/// Statements that make a view of each table; nothing where there are no tables.
+///
+/// Functions and chains of callers are in the files of every day on which they occur, and once in their views.
+pub fn views(tables: &Tables, engine: Engine) -> Option<String> {
+    let mut text = String::new();
+    for (table, columns) in COLUMNS {
+        let files = tables.files(table);
+        if files.is_empty() {
+            return None;
+        }
+        let distinct = if matches!(table, "fn" | "stack") { "DISTINCT " } else { "" };
+        _ = match engine {
+            Engine::DuckDb => {
+                let files: Vec<String> = files.iter().map(|file| quoted(&without_patterns(file))).collect();
+                writeln!(
+                    text,
+                    "CREATE OR REPLACE TEMP VIEW {table} AS SELECT {distinct}{columns} FROM read_parquet([{}]);",
+                    files.join(", ")
+                )
+            }
+            Engine::Spark => {
+                let parts = files.iter().map(|file| {
+                    format!(
+                        "SELECT {columns} FROM parquet.`file://{}`",
+                        file.display().to_string().replace('`', "``")
+                    )
+                });
+                let parts: Vec<String> = parts.collect();
+                writeln!(
+                    text,
+                    "CREATE OR REPLACE TEMPORARY VIEW {table} AS SELECT {distinct}{columns} FROM ({});",
+                    parts.join(" UNION ALL ")
+                )
+            }
+            Engine::DataFusion => {
+                let mut parts = Vec::new();
+                for (at, file) in files.iter().enumerate() {
+                    _ = writeln!(
+                        text,
+                        "CREATE EXTERNAL TABLE {table}_{at} STORED AS PARQUET LOCATION {};",
+                        quoted(&file.display().to_string())
+                    );
+                    parts.push(format!("SELECT {columns} FROM {table}_{at}"));
+                }
+                writeln!(
+                    text,
+                    "CREATE VIEW {table} AS SELECT {distinct}{columns} FROM ({});",
+                    parts.join(" UNION ALL ")
+                )
+            }
+        };
+    }
+    Some(text)
+}
+
+/// A path in which DuckDB takes no letter for a pattern.
+fn without_patterns(path: &Path) -> String {
+    let mut text = String::new();
+    for letter in path.display().to_string().chars() {
+        match letter {
+            '*' | '?' | '[' => _ = write!(text, "[{letter}]"),
+            _ => text.push(letter),
+        }
+    }
+    text
+}
+
+/// A text in SQL.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A question that is asked often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Its name.
+    pub name: &'static str,
+    /// Its text, with parameters in braces.
+    text: &'static str,
+}
+
+/// All of them.
+pub const QUESTIONS: [Question; 10] = [
+    Question { name: "flat", text: include_str!("../queries/flat.sql") },
+    Question { name: "stacks", text: include_str!("../queries/stacks.sql") },
+    Question { name: "versions", text: include_str!("../queries/versions.sql") },
+    Question { name: "outliers", text: include_str!("../queries/outliers.sql") },
+    Question { name: "percentiles", text: include_str!("../queries/percentiles.sql") },
+    Question { name: "growth", text: include_str!("../queries/growth.sql") },
+    Question { name: "callers", text: include_str!("../queries/callers.sql") },
+    Question { name: "new", text: include_str!("../queries/new.sql") },
+    Question { name: "runs", text: include_str!("../queries/runs.sql") },
+    Question { name: "imbalance", text: include_str!("../queries/imbalance.sql") },
+];
+
+/// The values of a question's parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    /// The project; all if there is none.
+    pub project: Option<String>,
+    /// The metric; the one that is the first of most profiles if there is none.
+    pub metric: Option<String>,
+    /// The first day; all days if there is none.
+    pub since: Option<String>,
+    /// The function.
+    pub function: Option<String>,
+    /// The version that is compared with.
+    pub base: Option<String>,
+    /// The version that is compared.
+    pub head: Option<String>,
+    /// The greatest number of rows.
+    pub limit: u32,
+}
+
+/// The metric that is the first of most profiles.
+const MAIN_METRIC: &str =
+    "(SELECT m.metric FROM run m WHERE m.main GROUP BY m.metric ORDER BY COUNT(*) DESC, m.metric LIMIT 1)";
+
+impl Question {
+    /// The question of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        QUESTIONS.into_iter().find(|question| question.name == name)
+    }
+
+    /// What it answers, in a sentence.
+    pub fn about(&self) -> String {
+        let lines = self.text.lines().take_while(|line| line.starts_with("--"));
+        lines.map(|line| line.trim_start_matches("-- ")).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The parameters that must have a value.
+    pub fn required(&self) -> Vec<&'static str> {
+        let mut required: Vec<&str> = ["function", "base", "head"]
+            .into_iter()
+            .filter(|name| self.text.contains(&format!("{{{name}}}")))
+            .collect();
+        required.extend((self.name == "new").then_some("since"));
+        required
+    }
+
+    /// Its text in SQL.
+    pub fn sql(&self, values: &Values) -> String {
+        let text = |value: &Option<String>| quoted(value.as_deref().unwrap_or_default());
+        let metric = values.metric.as_deref().map_or_else(|| MAIN_METRIC.to_owned(), quoted);
+        let known = [
+            ("{project}", text(&values.project)),
+            ("{metric}", metric),
+            ("{since}", text(&values.since)),
+            ("{function}", text(&values.function)),
+            ("{base}", text(&values.base)),
+            ("{head}", text(&values.head)),
+            ("{limit}", values.limit.to_string()),
+        ];
+        let mut sql = String::new();
+        let mut rest = self.text;
+        // In one pass: a value that looks like a parameter stays what it is.
+        while let Some(at) = rest.find('{') {
+            let (before, from) = rest.split_at(at);
+            sql += before;
+            let (value, length) = known
+                .iter()
+                .find(|(name, _)| from.starts_with(name))
+                .map_or(("{", 1), |(name, value)| (value, name.len()));
+            sql += value;
+            rest = &from[length..];
+        }
+        sql + rest
+    }
+}
+
+/// The files of all tables, for those who read them by other means.
+pub fn files(tables: &Tables) -> Vec<(&'static str, Vec<PathBuf>)> {
+    TABLES.into_iter().map(|table| (table, tables.files(table))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_stay_values() {
+        let values = Values { project: Some("a'; DROP {metric}".to_owned()), limit: 5, ..Values::default() };
+        let sql = Question::named("flat").unwrap().sql(&values);
+        assert!(sql.contains("c.project = 'a''; DROP {metric}'") && sql.ends_with("LIMIT 5;\n"), "{sql}");
+        assert!(sql.contains(MAIN_METRIC));
+    }
+
+    #[test]
+    fn questions_say_what_they_need() {
+        let required = |name| Question::named(name).unwrap().required();
+        assert_eq!(required("versions"), ["base", "head"]);
+        assert_eq!((required("callers"), required("new")), (vec!["function"], vec!["since"]));
+        for question in QUESTIONS {
+            assert!(question.about().ends_with('.'), "{}", question.name);
+            let sql = question.sql(&Values { limit: 1, ..Values::default() });
+            assert!(!sql.contains('{'), "{sql}");
+        }
+    }
+
+    #[test]
+    fn paths_are_no_patterns() {
+        assert_eq!(without_patterns(Path::new("/a[b]*'c")), "/a[[]b][*]'c");
+        assert_eq!(quoted("a'c"), "'a''c'");
+    }
+}
