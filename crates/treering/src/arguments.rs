@@ -36,6 +36,8 @@ pub enum Command {
     Diff(command::diff::Diff),
     Compare(command::compare::Compare),
     Bench(command::bench::Bench),
+    Archive(command::archive::Archive),
+    Query(command::query::Query),
     View(command::view::View),
     Watch(command::watch::Watch),
     Export(command::export::Export),

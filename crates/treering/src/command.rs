@@ -1,5 +1,6 @@
 //! The subcommands, one file each.
 
+pub mod archive;
 pub mod bench;
 pub mod compare;
 pub mod completions;
@@ -15,6 +16,7 @@ pub mod man;
 pub mod merge;
 pub mod octave;
 pub mod prolog;
+pub mod query;
 pub mod record;
 pub mod report;
 pub mod stat;
@@ -37,6 +39,8 @@ pub fn run(command: Command) -> Outcome {
         Command::Compare(compare) => compare.run(),
         Command::Bench(bench) => bench.run(),
         Command::Stat(stat) => stat.run(),
+        Command::Archive(archive) => archive.run(),
+        Command::Query(query) => query.run(),
         Command::View(view) => view.run(),
         Command::Watch(watch) => watch.run(),
         Command::Export(export) => export.run(),

@@ -13,6 +13,7 @@ use std::time::SystemTime;
 
 use clap::builder::{OsStringValueParser, TypedValueParser as _, ValueParser};
 use treering_events::output_name;
+use treering_profile::Profile;
 
 use crate::failure::Failure;
 use crate::stream::is_stream;
@@ -28,6 +29,17 @@ fn filled(name: &OsString) -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).map(OsString::into_vec);
     let filled = output_name::filled(name.as_bytes(), std::process::id(), &host, variable);
     PathBuf::from(OsString::from_vec(filled))
+}
+
+/// Notes in a profile which machine it was made on, and this process's rank if it is one of a parallel program.
+pub fn note_place(profile: &mut Profile) {
+    let host = std::fs::read_to_string(output_name::HOST_NAME).unwrap_or_default().trim().to_owned();
+    let variables = output_name::RANK_VARIABLES.iter().filter_map(std::env::var_os);
+    let rank = variables.map(OsString::into_vec).find(|value| output_name::rank(value).is_some());
+    let rank = rank.and_then(|rank| String::from_utf8(rank).ok());
+    let facts = [("host", (!host.is_empty()).then_some(host)), ("rank", rank)];
+    let known = facts.into_iter().filter_map(|(name, fact)| Some((name.to_owned(), fact?)));
+    profile.metadata.machine.extend(known);
 }
 
 /// The name as an argument of our commands: each `%` is doubled, so that none is a mark.

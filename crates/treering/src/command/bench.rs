@@ -1,7 +1,7 @@
 //! `treering bench`: benchmark programs with parameters, archived and compared.
 
 mod amount;
-mod columns;
+pub(super) mod columns;
 mod compare;
 mod gc;
 mod history;
@@ -12,7 +12,7 @@ mod list;
 mod measuring;
 mod memory;
 mod parameters;
-mod place;
+pub(super) mod place;
 mod plot;
 mod run;
 mod scale;

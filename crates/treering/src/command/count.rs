@@ -176,6 +176,7 @@ impl Count {
         let reachable = Reachable { hidden_files, instructions, ..Reachable::default() };
         let mut named = name_functions(profile, reachable, self.wanted());
         modelled.describe(&counts, &mut named.profile);
+        crate::output_name::note_place(&mut named.profile);
         let written = self.write(stream, &named.profile);
         if written.is_ok() {
             counts.written();

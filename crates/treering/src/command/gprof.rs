@@ -286,6 +286,7 @@ fn join(counted: &Counted, sampled: Option<Profile>) -> Profile {
         }
     };
     profile.metadata.collector = "treering gprof".to_owned();
+    crate::output_name::note_place(&mut profile);
     counted.warnings.iter().for_each(|warning| profile.metadata.note(warning.as_str()));
     if counted.lost > 0 {
         profile.metadata.note(format!(

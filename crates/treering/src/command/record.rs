@@ -198,6 +198,7 @@ impl Record {
         let mut profile = named.profile;
         named.modules.iter().for_each(|module| note_problems(&mut profile, module));
         note_nameless(&mut profile);
+        crate::output_name::note_place(&mut profile);
         Ok((profile, finish))
     }
 

@@ -6,6 +6,7 @@
 #![expect(clippy::print_stderr, reason = "tests say what they skipped")]
 
 mod alone;
+mod archive;
 mod attach;
 mod bad_input;
 mod bench;

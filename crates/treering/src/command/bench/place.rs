@@ -100,6 +100,10 @@ pub fn failure(error: Error) -> Failure {
             failure.hint("name an empty folder, or one that is not there yet, after --archive")
         }
         Error::Newer { .. } => failure.hint("use that version of treering"),
+        Error::Condition { .. } => failure.hint(format_args!(
+            "columns: {}; texts stand in single quotes: \"project = 'solve'\"",
+            treering_archive::COLUMNS
+        )),
         Error::NoRun(_) => failure.hint("treering bench list --all names the runs"),
         Error::Ambiguous(_, ids) => failure.hint(format_args!("write more of it: {}", listed(&ids))),
         Error::Damaged { .. } => failure.hint("take the file from a copy of the archive, or remove it"),

@@ -1,0 +1,121 @@
+//! `treering archive add`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::UNIX_EPOCH;
+
+use treering_archive::{Archive, Machine, Manifest, Measured, Moment, Unit, Version, Word, metric};
+use treering_formats::{Format, trg};
+use treering_profile::Profile;
+use treering_report::plural;
+
+use crate::command::bench::place;
+use crate::failure::{Context as _, Failure, Outcome};
+use crate::open::open_profile;
+
+/// Keep profiles of any format; the same profile again is the same run
+#[derive(Debug, clap::Args)]
+pub struct Add {
+    /// The archive, which is made if it is not there
+    archive: PathBuf,
+    /// The profiles
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The name of the project [default: that of the program]
+    #[arg(long, value_name = "NAME")]
+    project: Option<String>,
+    /// The version of the program
+    #[arg(long, value_name = "NAME", default_value = "")]
+    version_name: String,
+    /// The machine that the profiles are of [default: the one that they name, or this one]
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// The rank in a parallel program [default: the one that they name]
+    #[arg(long)]
+    rank: Option<u32>,
+}
+
+impl Add {
+    /// Does it.
+    pub fn run(self) -> Outcome {
+        let mut archive = Archive::open(&self.archive).map_err(place::failure)?;
+        let mut refused = 0;
+        let before = archive.count().map_err(place::failure)?;
+        for file in &self.files {
+            if let Err(failure) = self.add(&mut archive, file) {
+                failure.print();
+                refused += 1;
+            }
+        }
+        let kept = self.files.len() - refused;
+        let new = archive.count().map_err(place::failure)?.saturating_sub(before);
+        tell!("kept {}, {new} of them new", plural(kept as u64, "profile"));
+        if refused > 0 {
+            return Err(Failure::new(format_args!(
+                "{} not kept; all others are",
+                plural(refused as u64, "file was")
+            )));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn add(&self, archive: &mut Archive, file: &Path) -> Result<(), Failure> {
+        let opened = open_profile(file)?;
+        opened.print_warnings();
+        // A file of ours is kept as it is: its name is the hash of these bytes on every machine.
+        let content = match opened.format {
+            Format::Trg => std::fs::read(file).context(format_args!("cannot read {}", file.display()))?,
+            _ => {
+                let mut content = Vec::new();
+                trg::write(&opened.profile, &mut content)
+                    .context(format_args!("cannot keep {}", file.display()))?;
+                content
+            }
+        };
+        let manifest = self.manifest(&opened.profile, file);
+        let collector = opened.profile.metadata.collector.clone();
+        archive.add_with_profiles(&manifest, &[(&content, &collector)]).map_err(place::failure)?;
+        Ok(())
+    }
+
+    /// The description of a run, from what its profile tells. Equal profiles have equal ones.
+    fn manifest(&self, profile: &Profile, file: &Path) -> Manifest {
+        let run = profile.runs.first().cloned().unwrap_or_default();
+        let fact = |name: &str| profile.metadata.machine.get(name).cloned();
+        let host = self.host.clone().or_else(|| fact("host")).unwrap_or_else(|| Machine::here().host);
+        let written = std::fs::metadata(file).and_then(|found| found.modified()).ok();
+        let written =
+            written.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_nanos());
+        let started =
+            if run.start_unix_ns > 0 { run.start_unix_ns } else { u64::try_from(written).unwrap_or(0) };
+        let measured = |value: u64| Measured { unit: Unit::Ns, values: vec![value as f64] };
+        let mut samples = std::collections::BTreeMap::new();
+        samples.extend(run.cpu_ns.map(|cpu| (metric::CPU.to_owned(), measured(cpu))));
+        samples.extend((run.duration_ns > 0).then(|| (metric::WALL.to_owned(), measured(run.duration_ns))));
+        Manifest {
+            program: self.project.clone().unwrap_or_else(|| project(profile)),
+            command: run.command.iter().map(Word::from).collect(),
+            version: Version { name: self.version_name.clone(), ..Version::default() },
+            machine: Machine {
+                model: fact("cpu").unwrap_or_default(),
+                cores: fact("cpus").and_then(|cpus| cpus.parse().ok()).unwrap_or(0),
+                kernel: fact("kernel").unwrap_or_default(),
+                host,
+                ..Machine::default()
+            },
+            rank: self.rank.or_else(|| fact("rank")?.parse().ok()),
+            started: Moment(started),
+            samples,
+            written_by: format!("treering {}", env!("CARGO_PKG_VERSION")),
+            ..Manifest::default()
+        }
+    }
+}
+
+/// The file name of the command, or the name of the first process.
+fn project(profile: &Profile) -> String {
+    let command = profile.runs.first().and_then(|run| run.command.first());
+    let name = command.map(|program| program.rsplit('/').next().unwrap_or_default().to_owned());
+    let process = || profile.processes.first().map(|process| process.name.clone());
+    name.filter(|name| !name.is_empty()).or_else(process).unwrap_or_default()
+}

@@ -1,0 +1,71 @@
+//! The runs that a command is about.
+
+use treering_archive::{Archive, Id, Manifest};
+use treering_formats::trg;
+use treering_profile::{Profile, merge};
+use treering_report::plural;
+
+use crate::command::bench::place::{Place, failure};
+use crate::failure::Failure;
+use crate::working::Working;
+
+/// Runs of an archive.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Chosen {
+    /// Only runs for which this holds, in SQL: "project = 'solve' and day >= '2026-11-01'"
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
+    #[command(flatten)]
+    pub place: Place,
+}
+
+impl Chosen {
+    /// The archive, and the runs, the latest first.
+    pub fn runs(&self) -> Result<(Archive, Vec<Id>), Failure> {
+        let mut archive = self.place.open_existing()?;
+        let condition = self.condition.as_deref().unwrap_or("true");
+        let runs = archive.select(condition).map_err(failure)?;
+        Ok((archive, runs))
+    }
+
+    /// The merged profiles of the runs. Those without a profile and those that cannot be read are told of.
+    pub fn profile(&self) -> Result<Profile, Failure> {
+        let (archive, runs) = self.runs()?;
+        let reading = Working::on(format!("reading {}", plural(runs.len() as u64, "run")));
+        let (mut profiles, mut without) = (Vec::new(), 0);
+        for run in &runs {
+            match first_profile(&archive, run) {
+                Ok(Some((_, profile))) => profiles.push(profile),
+                Ok(None) => without += 1,
+                Err(failure) => tell!("warning: {failure}; run {} is left out", run.short()),
+            }
+        }
+        drop(reading);
+        if without > 0 {
+            tell!("note: {} without a profile left out", plural(without, "run"));
+        }
+        if profiles.is_empty() {
+            let chosen = plural(runs.len() as u64, "run");
+            return Err(Failure::new(format_args!("no profile to show: the condition holds for {chosen}"))
+                .hint("treering archive list names all runs"));
+        }
+        let arcs = profiles.iter().filter(|profile| profile.is_arcs_only()).count();
+        if arcs > 0 && arcs < profiles.len() {
+            let message =
+                format!("{arcs} of {} profiles have arcs only, the others have stacks", profiles.len());
+            return Err(Failure::new(message).hint("choose runs of one kind, by project or by version"));
+        }
+        let _merging = Working::on(format!("merging {}", plural(profiles.len() as u64, "profile")));
+        Ok(merge(&profiles.iter().collect::<Vec<_>>()))
+    }
+}
+
+/// The first profile of a run, if it has one.
+pub fn first_profile(archive: &Archive, run: &Id) -> Result<Option<(Manifest, Profile)>, Failure> {
+    let manifest = archive.read(run).map_err(failure)?;
+    let Some(file) = manifest.profiles.first() else { return Ok(None) };
+    let content = archive.profile(file).map_err(failure)?;
+    let (profile, _) = trg::read(&content)
+        .map_err(|error| Failure::new(format_args!("{}: {error}", archive.profile_path(file).display())))?;
+    Ok(Some((manifest, profile)))
+}

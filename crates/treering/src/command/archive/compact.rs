@@ -1,0 +1,106 @@
+//! `treering archive compact`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+
+use treering_archive::{Archive, Id};
+use treering_fleet::{Batch, Rows, Run, Tables};
+use treering_report::plural;
+
+use super::chosen::first_profile;
+use crate::command::bench::place::{Place, failure};
+use crate::failure::{Failure, Outcome};
+use crate::working::Working;
+
+/// Write the profiles as tables, in Parquet files that SQL engines read
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Runs that are in the tables already are not written again. A run whose profile cannot be read is named and left out.
+A day that has many files is written anew as one. Reading goes on in the old files meanwhile.")]
+pub struct Compact {
+    #[command(flatten)]
+    place: Place,
+    /// Write all days anew
+    #[arg(long)]
+    anew: bool,
+}
+
+impl Compact {
+    /// Does it.
+    pub fn run(self) -> Outcome {
+        let mut archive = self.place.open_existing()?;
+        let mut tables = Tables::open_to_change(archive.folder()).map_err(wrong)?;
+        let all = archive.select("has_profile").map_err(failure)?;
+        let mut replaced: Vec<String> = tables.crowded_days();
+        let mut days: BTreeMap<String, Vec<Id>> = BTreeMap::new();
+        for summary in archive.summaries(None).map_err(failure)? {
+            let day = summary.started.to_string().chars().take(10).collect();
+            if all.contains(&summary.run) {
+                days.entry(day).or_default().push(summary.run);
+            }
+        }
+        // A run that was removed from the archive leaves its tables when its day is written anew.
+        let known = tables.runs();
+        if self.anew {
+            replaced = tables.parts().iter().map(|part| part.day.clone()).collect();
+            replaced.dedup();
+        }
+        let is_new = |day: &String, run: &Id| replaced.contains(day) || !known.contains(run.as_str());
+        days = days
+            .into_iter()
+            .map(|(day, runs)| (day.clone(), runs.into_iter().filter(|run| is_new(&day, run)).collect()))
+            .collect();
+        let (mut parts, mut refused, mut written) = (Vec::new(), 0, 0);
+        for (day, runs) in days.iter().filter(|(_, runs)| !runs.is_empty()) {
+            let _working = Working::on(format!("writing {day}, {}", plural(runs.len() as u64, "run")));
+            let mut batch = Batch::default();
+            for run in runs {
+                if let Err(why) = add(&archive, run, day, &mut batch) {
+                    tell!("warning: run {} is left out: {why}", run.short());
+                    refused += 1;
+                }
+            }
+            written += batch.names().count();
+            if !batch.is_empty() {
+                parts.push(tables.write(day, batch).map_err(wrong)?);
+            }
+        }
+        if !parts.is_empty() || !replaced.is_empty() {
+            tables.publish(&replaced, parts).map_err(wrong)?;
+        }
+        let in_all = tables.runs().len() as u64;
+        tell!("wrote {}; the tables have {in_all}", plural(written as u64, "run"));
+        if refused > 0 {
+            return Err(Failure::new(format_args!("{} left out", plural(refused, "run was"))));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn add(archive: &Archive, id: &Id, day: &str, batch: &mut Batch) -> Result<(), Failure> {
+    let Some((manifest, profile)) = first_profile(archive, id)? else { return Ok(()) };
+    let run = Run {
+        name: id.as_str().to_owned(),
+        project: manifest.program,
+        version: manifest.version.name,
+        host: manifest.machine.host,
+        rank: manifest.rank,
+        day: day.to_owned(),
+        start_unix_ns: manifest.started.0,
+    };
+    let rows = Rows::of(&profile).map_err(Failure::new)?;
+    batch.add(run, rows).map_err(Failure::new)
+}
+
+/// An error of the tables with its hint.
+pub fn wrong(error: treering_fleet::Error) -> Failure {
+    let failure = Failure::new(&error);
+    match error {
+        treering_fleet::Error::Newer { .. } => failure.hint("use that version of treering"),
+        treering_fleet::Error::Damaged { .. } => {
+            failure.hint("write the tables anew: treering archive compact --anew")
+        }
+        treering_fleet::Error::Busy(_) => failure.hint("try again when it has ended"),
+        _ => failure,
+    }
+}

@@ -1,0 +1,126 @@
+//! `treering archive sql`, and the questions that it shares with `treering query`.
+
+use std::process::ExitCode;
+
+use treering_fleet::Tables;
+use treering_fleet::sql::{Engine, QUESTIONS, Question, Values, views};
+
+use super::compact::wrong;
+use crate::command::bench::place::Place;
+use crate::failure::{Failure, Outcome};
+use crate::terminal;
+
+/// Print the tables as views of an engine, and questions in its SQL
+#[derive(Debug, clap::Args)]
+pub struct Sql {
+    /// The engine; ballista takes what datafusion does
+    #[arg(long, value_enum, default_value = "duckdb")]
+    engine: Name,
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// The engines.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Name {
+    Duckdb,
+    Datafusion,
+    Ballista,
+    Spark,
+}
+
+/// A question by its name, with its parameters.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Asked {
+    /// A question by name: flat, stacks, versions, outliers, percentiles, growth, callers, new, runs, imbalance
+    #[arg(long, value_name = "NAME")]
+    pub named: Option<String>,
+    /// Of this project alone
+    #[arg(long)]
+    project: Option<String>,
+    /// In this metric [default: the first one of most profiles]
+    #[arg(long)]
+    metric: Option<String>,
+    /// From this day on, in UTC
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    since: Option<String>,
+    /// The function that is asked for
+    #[arg(long)]
+    function: Option<String>,
+    /// The version that is compared with
+    #[arg(long, value_name = "VERSION")]
+    base: Option<String>,
+    /// The version that is compared
+    #[arg(long, value_name = "VERSION")]
+    head: Option<String>,
+    /// The greatest number of rows
+    #[arg(long, value_name = "N", default_value = "20")]
+    limit: u32,
+}
+
+/// A question's answers come from here.
+pub struct Answers {
+    /// Statements that make the views.
+    pub views: String,
+    /// The question, if one was named.
+    pub question: Option<String>,
+}
+
+impl Asked {
+    /// The question in SQL, if one was named.
+    pub fn sql(&self) -> Result<Option<String>, Failure> {
+        let Some(name) = &self.named else { return Ok(None) };
+        let question = Question::named(name).ok_or_else(|| {
+            let all: Vec<String> =
+                QUESTIONS.iter().map(|question| format!("{}: {}", question.name, question.about())).collect();
+            let failure = Failure::new(format_args!("no question is called {name:?}")).status(2);
+            all.iter().fold(failure, |failure, line| failure.hint(line))
+        })?;
+        let given = |parameter: &str| match parameter {
+            "function" => self.function.is_some(),
+            "base" => self.base.is_some(),
+            "head" => self.head.is_some(),
+            _ => self.since.is_some(),
+        };
+        if let Some(missing) = question.required().into_iter().find(|parameter| !given(parameter)) {
+            return Err(Failure::new(format_args!("--named {name} needs --{missing}")).status(2));
+        }
+        Ok(Some(question.sql(&Values {
+            project: self.project.clone(),
+            metric: self.metric.clone(),
+            since: self.since.clone(),
+            function: self.function.clone(),
+            base: self.base.clone(),
+            head: self.head.clone(),
+            limit: self.limit,
+        })))
+    }
+
+    /// The views and the question for an engine.
+    pub fn answers(&self, place: &Place, engine: Engine) -> Result<Answers, Failure> {
+        let archive = place.open_existing()?;
+        let folder = std::path::absolute(archive.folder()).unwrap_or_else(|_| archive.folder().to_owned());
+        let tables = Tables::open(&folder).map_err(wrong)?;
+        let views = views(&tables, engine).ok_or_else(|| {
+            Failure::new(format_args!("{} has no tables yet", archive.folder().display()))
+                .hint("write them: treering archive compact")
+        })?;
+        Ok(Answers { views, question: self.sql()? })
+    }
+}
+
+impl Sql {
+    /// Does it.
+    pub fn run(self) -> Outcome {
+        let engine = match self.engine {
+            Name::Duckdb => Engine::DuckDb,
+            Name::Datafusion | Name::Ballista => Engine::DataFusion,
+            Name::Spark => Engine::Spark,
+        };
+        let answers = self.asked.answers(&self.place, engine)?;
+        terminal::print(&(answers.views + &answers.question.unwrap_or_default()))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
