@@ -398,7 +398,7 @@ mod tests {
         );
         let rows = Rows::of(&profile).unwrap();
         assert_eq!(cost_of(&rows, "main"), (2, Some(12), Some(1)));
-        assert_eq!(cost_of(&rows, "fib"), (7, Some(10), Some(3)));
+        assert_eq!(cost_of(&rows, "fib"), (8, Some(10), Some(3)));
         assert_eq!(cost_of(&rows, "other"), (3 - 1, Some(4), Some(1)));
         let sum: i64 = rows.costs.iter().map(|row| row.self_cost).sum();
         assert_eq!((sum, rows.runs[0].cost, rows.runs[0].is_main), (12, 12, true));
