@@ -10,9 +10,6 @@ use crate::number::{cost, duration};
 use crate::printable::printable_profile;
 use crate::style::Style;
 
-/// A cell may show a tenth more than its processors can give, by the chance of sampling.
-const CHANCE: f64 = 0.9;
-
 /// The widths of the names of threads, and of what stands behind the cells.
 const NAME: usize = 11;
 const BEHIND: usize = 9;
@@ -63,9 +60,8 @@ impl Listing<'_> {
         let course = self.course;
         let all = course.all();
         let most = course.threads.iter().flat_map(|thread| &thread.costs).copied().max();
-        // A thread has one processor at most: more is by the chance of sampling.
-        let of_threads = if self.is_time() { self.scale(most).min(course.cell_ns()) } else { self.scale(most) };
-        let of_all = self.scale(all.iter().copied().max());
+        let of_threads = self.scale(most, 1);
+        let of_all = self.scale(all.iter().copied().max(), course.threads.len());
         let mut lines = vec![self.axis(), self.row("all", &all, of_all)];
         for thread in course.threads.iter().take(THREADS) {
             let name = &self.profile.threads[thread.thread.index()].name;
@@ -92,17 +88,16 @@ impl Listing<'_> {
         self.profile.metrics[self.basis.metric.index()].unit == Unit::Nanoseconds
     }
 
-    /// The cost that fills a cell: of times, about a whole number of processors, else the largest.
-    fn scale(&self, most: Option<u64>) -> f64 {
+    /// The cost that fills a cell: of times a whole number of processors or a part of one, else the largest.
+    ///
+    /// Each of `threads` has one processor at most: more is by the chance of sampling.
+    fn scale(&self, most: Option<u64>, threads: usize) -> f64 {
         let most = most.unwrap_or(0) as f64;
         let cell = self.course.cell_ns();
         match self.is_time() {
             true => {
-                [0.1, 0.25, 0.5]
-                    .into_iter()
-                    .find(|part| most <= part * cell)
-                    .unwrap_or_else(|| (most / cell * CHANCE).ceil().max(1.0))
-                    * cell
+                let parts = [0.1, 0.25, 0.5].into_iter().find(|part| most <= part * cell);
+                parts.unwrap_or_else(|| (most / cell).ceil().clamp(1.0, threads.max(1) as f64)) * cell
             }
             false => most.max(1.0),
         }
