@@ -258,7 +258,7 @@ async function keyboard(page, name) {
   await press("#");
   await is("# searches the name", (now) => now.q !== "");
   await press("Escape");
-  if (!(await page.$("canvas"))) return;
+  if (!(await page.$(".flame canvas"))) return;
   // Transforms, and back.
   for (const key of ["f", "x", "k"]) {
     await page.evaluate((fn) => window.treering.go({ fn }), now);
@@ -272,7 +272,7 @@ async function keyboard(page, name) {
   await is("R folds recursion", (state) => state.fold);
   await press("r");
   // The flame graph: cursor, zoom, and out again.
-  await page.focus("canvas");
+  await page.focus(".flame canvas");
   await press("ArrowDown", "ArrowDown", "Enter");
   await is("Enter zooms", (state) => state.zoom.length > 0);
   check(await page.$eval(".mirror", (one) => one.textContent.includes("depth")), `${name}: the cursor is said to those who cannot see it`);

@@ -440,7 +440,7 @@ async function menus() {
     }
   }
   await show({ view: "flame" });
-  const canvas = await (await page.$("canvas")).boundingBox();
+  const canvas = await (await page.$(".flame canvas")).boundingBox();
   await page.mouse.click(canvas.x + 20, canvas.y + 10, { button: "right" });
   await settled(page);
   check((await menu()) === "menu of main", `in the flame graph: ${await menu()}`);

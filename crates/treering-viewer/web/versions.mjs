@@ -16,7 +16,7 @@ const page1 = first
   .replace("<script>", '<script type="application/json" id="live">{"version":1,"interval":10}</script>\n<script>');
 const news = JSON.stringify({
   version: 2, state: "ended", problem: null,
-  page: { head: JSON.parse(block(next, "head")), ...Object.fromEntries(["data", "tree", "rest", "code"].map((name) => [name, pieces(next, name)])) },
+  page: { head: JSON.parse(block(next, "head")), ...Object.fromEntries(["data", "tree", "rest", "time", "code"].map((name) => [name, pieces(next, name)])) },
 });
 let released = () => {};
 const release = new Promise((resolve) => (released = resolve));

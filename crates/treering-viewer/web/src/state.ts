@@ -1,6 +1,6 @@
 // The state of the page. All of it is in the URL's hash, so that a link reproduces the picture.
 
-import { batch, computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal, untracked } from "@preact/signals";
 import { type Analysis, largestFirst, type Side, type ThreadCost } from "./model/analysis.ts";
 import type { LineCall, OwnLine } from "./model/lines.ts";
 import type { Merged, MergedOf, Request } from "./model/merged.ts";
@@ -325,8 +325,11 @@ export function start(given: Profile) {
   const steps = computed(() => JSON.stringify(route.value.steps));
   effect(() => {
     const wanted = { metric: metric.value, second: second.value, steps: steps.value };
-    busy.value = busy.peek() + 1;
-    void analyse(wanted).finally(() => (busy.value = busy.peek() - 1));
+    // The analysis reads the numbers shown before, whose change must not ask for it again.
+    untracked(() => {
+      busy.value++;
+      void analyse(wanted).finally(() => busy.value--);
+    });
   });
   if (client && profile.head.time) client.ask<Course>({ op: "timeline" }).then((found) => (course.value = allVisible(found)), failed);
 }
