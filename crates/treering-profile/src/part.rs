@@ -122,7 +122,7 @@ impl Profile {
             None => (1, 1),
         };
         let share = share as f64 / whole.max(1) as f64;
-        let losses = self.metadata.losses.clone();
+        let losses = self.metadata.losses;
         part.metadata.losses = losses.scaled(share);
         if let Some(timeline) = part.timeline.as_ref().filter(|_| self.knows_losses()) {
             part.metadata.losses.lost_samples = timeline.losses.iter().map(|lost| lost.samples).sum();
@@ -285,7 +285,7 @@ impl Losses {
             unsampled_groups_cost: scale(self.unsampled_groups_cost),
             unknown_threads: scale(self.unknown_threads),
             unseen_cpu_ns: scale(self.unseen_cpu_ns),
-            ..self.clone()
+            ..*self
         }
     }
 }

@@ -129,7 +129,7 @@ impl TimePart {
                 "the part is empty: --from {from} is not before --to {to}"
             )));
         }
-        Ok(vec![from..to])
+        Ok(std::iter::once(from..to).collect())
     }
 }
 
