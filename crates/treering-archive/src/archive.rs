@@ -276,7 +276,9 @@ fn make(folder: &Path) -> Result<(), Error> {
         name == MARK || name == ".gitignore" || name.as_encoded_bytes().starts_with(b".tmp")
     };
     if entries.any(|entry| entry.is_ok_and(|entry| !is_ours(&entry.file_name()))) {
-        return Err(Error::NotArchive(folder.to_owned()));
+        // Another process may have made the archive meanwhile, and have begun to fill it.
+        let is_archive = folder.join(MARK).exists();
+        return if is_archive { Ok(()) } else { Err(Error::NotArchive(folder.to_owned())) };
     }
     let mark = serde_json::to_string(&Mark { treering_archive: ARCHIVE_FORMAT }).unwrap_or_default();
     // The mark comes last: with it, the archive is whole.
