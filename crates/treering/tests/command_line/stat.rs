@@ -166,7 +166,7 @@ fn a_running_process_is_counted_with_the_children_that_it_makes() {
 fn bad_input_is_refused_with_a_hint() {
     let session = Session::new();
     let cases: &[(&[&str], i32, &str)] = &[
-        (&["-e", "page-fualts", "--", "true"], 1, "did you mean page-faults?"),
+        (&["-e", "page-faults2", "--", "true"], 1, "did you mean page-faults?"),
         (&["-e", "{cs", "--", "true"], 1, "no closing brace"),
         (&["-e", "cs,,faults", "--", "true"], 1, "empty name"),
         (&["-I", "0", "--", "true"], 2, "--interval"),
