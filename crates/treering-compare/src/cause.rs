@@ -54,7 +54,7 @@ pub struct Cause {
     pub part: i128,
 }
 
-/// What is known of the code of both programs.
+/// The facts about the code of both programs.
 pub(crate) struct Code<'a> {
     /// Whether the code of a function differs.
     pub(crate) is_changed: &'a dyn Fn(GroupIndex) -> bool,
@@ -109,8 +109,8 @@ pub(crate) fn cause(
     Some(Cause { function, reason, part: part.round() as i128 })
 }
 
-/// What explains most, if it explains a tenth: of that with changed code, if there is any. A function whose code is equal
-/// may cost more because of its input; one that was changed is the likelier cause.
+/// The change that explains most, if it explains a tenth: of those with changed code, if there are any. A function
+/// whose code is equal may cost more because of its input; one that was changed is the likelier cause.
 fn likeliest(blame: &Blame, change: i128, changed: impl Fn(GroupIndex) -> bool) -> Option<(Key, f64)> {
     let explains = |part: f64| part * (change.signum() as f64);
     let matters = |part: f64| explains(part) * 10.0 >= change.unsigned_abs() as f64;

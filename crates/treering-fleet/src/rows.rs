@@ -6,7 +6,7 @@ use treering_profile::{FunctionId, MetricId, NodeId, Profile, RecursionRule, Uni
 
 use crate::identity::{Key, Named, function};
 
-/// What the tables tell of a run besides its costs.
+/// A run in the tables, besides its costs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// The whole name of the run in its archive.
@@ -40,7 +40,7 @@ pub struct RunCost {
     pub samples: Option<i64>,
 }
 
-/// What was lost of a run.
+/// Losses of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Samples that were dropped.
@@ -109,7 +109,7 @@ pub struct Rows {
     pub collector: String,
     /// The rule for recursion, in one word.
     pub recursion: &'static str,
-    /// What was lost.
+    /// Losses.
     pub lost: Lost,
     /// The run's cost in each metric.
     pub runs: Vec<RunCost>,

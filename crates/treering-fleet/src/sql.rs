@@ -155,7 +155,7 @@ impl Question {
         QUESTIONS.into_iter().find(|question| question.name == name)
     }
 
-    /// What it answers, in a sentence.
+    /// The answer that it gives, in a sentence.
     pub fn about(&self) -> String {
         let lines = self.text.lines().take_while(|line| line.starts_with("--"));
         lines.map(|line| line.trim_start_matches("-- ")).collect::<Vec<_>>().join(" ")

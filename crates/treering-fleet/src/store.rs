@@ -197,7 +197,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Looks at every file: its content is what its name says. What is wrong.
+    /// Compares the content of every file with its name. Returns the files that are wrong.
     pub fn verify(&self) -> Vec<Error> {
         let mut wrong = Vec::new();
         for part in &self.current.parts {

@@ -132,7 +132,7 @@ impl Listing<'_> {
         format!("{}  {cells} {}", padded(name, NAME), cost(unit, costs.iter().sum::<u64>() as f64))
     }
 
-    /// What a thread waited for in most of each cell, if there is any such cell.
+    /// The reason for which a thread waited in most of each cell, if there is any such cell.
     fn waits(&self, thread: &ThreadCourse) -> Option<String> {
         let half = self.course.cell_ns() / 2.0;
         let sign = |cell: usize| {

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_is_refused_with_its_place() {
+    fn wrong_expressions_are_refused_with_the_place() {
         for text in ["", "1 +", "(1", "max(1)", "1 2", "a if b", "1 $ 2", "1.2.3"] {
             assert!(Expression::parse(text).is_err(), "{text}");
         }

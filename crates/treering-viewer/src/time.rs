@@ -17,7 +17,7 @@ pub(crate) fn timeline(profile: &Profile, shape: Shape, is_difference: bool) -> 
     (shape == Shape::Tree && !is_difference && has_slots && profile.runs.len() <= 1).then_some(timeline)
 }
 
-/// What the page knows of the timeline before it has read it.
+/// The facts about the timeline that the page has before it reads it.
 pub(crate) fn head(profile: &Profile, timeline: &Timeline) -> Value {
     let timed: Vec<bool> = profile.metrics().map(|(metric, _)| is_timed(profile, timeline, metric)).collect();
     json!({

@@ -242,7 +242,7 @@ async function odd() {
     await open("phases", hash);
     check((await page.evaluate(() => window.treering.failure())) === null && (await page.$("#time-plot")), `${hash} is shown`);
   }
-  // What lies behind the end of the run is its last slot.
+  // A part behind the end of the run is its last slot.
   await open("phases", "x=time:99999999-999999999");
   check(/9\.999–10\.000 s/.test(await text(".time-numbers")) && /9\.999–10\.000 s/.test(await text(".crumbs")), `it is named: ${await text(".time-numbers")}`);
   check((await self("report")) === 1e6, `the last slot has ${await self("report")}`);

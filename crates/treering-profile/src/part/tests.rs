@@ -136,7 +136,7 @@ fn parts_that_cannot_be_are_explained() {
 }
 
 #[test]
-fn what_has_no_time_is_left_out_and_said() {
+fn metrics_without_times_are_left_out_and_said() {
     let Course { mut profile, work, .. } = course();
     profile.tree.add_calls(work, 4, 0);
     let bytes = profile.add_metric(Metric::exact("allocated", Unit::Bytes));

@@ -52,7 +52,7 @@ impl Again {
         let receives_all = r.r10 & libc::MSG_WAITALL as u64 != 0;
         let is_interrupted = match number {
             libc::SYS_write | libc::SYS_sendto => r.rax < r.rdx,
-            // What was looked at is still there.
+            // The bytes that were looked at are still there.
             libc::SYS_recvfrom if receives_all && r.r10 & libc::MSG_PEEK as u64 != 0 => {
                 return (r.rax < r.rdx).then_some(Self::Whole);
             }

@@ -126,14 +126,15 @@ fn parts_that_cannot_be_are_refused_with_the_nearest() {
 fn the_course_of_a_run_fits_a_terminal() {
     let session = Session::new();
     session.record(&["--off-cpu"], &program(&phases(&session), &["60"]));
-    for (locale, block) in [("C.UTF-8", '█'), ("C", '%')] {
+    for (locale, blocks) in [("C.UTF-8", "▁▂▃▄▅▆▇█"), ("C", ".:-=+*#%")] {
         let output =
             session.command(&["report", "--timeline"]).env("LC_ALL", locale).output().expect("it runs");
         let text = String::from_utf8(output.stdout).expect("it is UTF-8");
         let rows: Vec<&str> =
             text.lines().filter(|line| line.starts_with("all ") || line.starts_with("phases ")).collect();
         assert_eq!(rows.len(), 2, "{text}");
-        assert!(rows.iter().all(|row| row.contains(block)), "{text}");
+        // How high they are depends on what else runs.
+        assert!(rows.iter().all(|row| row[12..].contains(|sign| blocks.contains(sign))), "{text}");
         assert!(rows.iter().all(|row| row.chars().count() <= 80), "{text}");
         assert_eq!(locale == "C", rows.iter().all(|row| row.is_ascii()), "{text}");
         assert!(text.lines().any(|line| line.starts_with("hottest") && line.contains("solve")), "{text}");

@@ -81,7 +81,7 @@ const PROGRAMS: [Program; 4] = [
 
 /// A change of a source file.
 trait Change {
-    /// What it does, in a few words.
+    /// The change, in a few words.
     fn title(&self) -> String;
     /// The file.
     fn file(&self) -> &str;

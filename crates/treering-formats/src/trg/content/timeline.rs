@@ -1,4 +1,4 @@
-//! What is said of a timeline as a whole.
+//! The facts about a timeline as a whole.
 
 use std::marker::PhantomData;
 

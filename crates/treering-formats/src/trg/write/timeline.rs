@@ -23,7 +23,7 @@ pub(super) struct WrittenTimeline {
 const ALWAYS_ALLOWED: u64 = 64 << 10;
 
 impl WrittenTimeline {
-    /// What holds of it for a later state of the timeline: nothing, when that has joined entries.
+    /// The part that holds for a later state of the timeline: nothing, when that has joined entries.
     fn valid(&self, timeline: &Timeline) -> Self {
         match self.head.is_some_and(|head| head.revision == timeline.revision) {
             true => Self { ..*self },

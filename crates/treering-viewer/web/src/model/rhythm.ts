@@ -54,7 +54,7 @@ function strongest(course: Float64Array): Rhythm | null {
   const to = Math.floor(course.length / 3);
   const deviations = new Deviations(course);
   const known = Float64Array.from({ length: to + 1 }, (_, lag) => (lag < 1 ? 1 : deviations.correlation(lag)));
-  // What is near in time is alike: only behind the first valley does a peak tell of a repetition.
+  // Neighbours in time are alike: only behind the first valley does a peak tell of a repetition.
   let valley = 1;
   while (valley < to && known[valley] > 0) valley++;
   /** The lag of the greatest value between two. */
@@ -65,7 +65,7 @@ function strongest(course: Float64Array): Rhythm | null {
   };
   if (valley >= to) return null;
   let period = peak(valley, to);
-  // What repeats after one period repeats after several: the shortest that is nearly as strong is meant.
+  // A course that repeats after one period repeats after several: the shortest that is nearly as strong is meant.
   for (let parts = Math.min(20, Math.floor(period / valley)); parts > 1; parts--) {
     const about = period / parts;
     const shorter = peak(Math.max(valley, Math.floor(about * 0.97)), Math.ceil(about * 1.03));

@@ -213,7 +213,7 @@ export class Sums {
   }
 
   #begins(start: number, parts: readonly Slots[]): number {
-    // What begins at the very end belongs to the last slot.
+    // A life that begins at the very end belongs to the last slot.
     const slot = Math.min(Math.floor(start / this.timeline.slotNs), this.timeline.slots - 1);
     const at = firstAfter(parts, slot);
     return at < parts.length && parts[at][0] <= slot ? 1 : 0;

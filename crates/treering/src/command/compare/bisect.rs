@@ -275,7 +275,7 @@ fn bisect(trees: &Trees, words: &[&str]) -> Result<String, Failure> {
     Err(Failure::new(format_args!("git bisect: {}", line.unwrap_or("it failed"))))
 }
 
-/// What git writes.
+/// The output of git.
 struct Said {
     is_success: bool,
     text: String,

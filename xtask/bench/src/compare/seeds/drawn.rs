@@ -19,7 +19,7 @@ pub(super) struct Drawn {
     function: String,
 }
 
-/// What is changed.
+/// The kind of place that is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A function does more when it is entered.
