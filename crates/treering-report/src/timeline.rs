@@ -12,9 +12,9 @@ use crate::style::Style;
 
 /// The widths of the names of threads, and of what stands behind the cells.
 const NAME: usize = 11;
-const BEHIND: usize = 9;
+const BEHIND: usize = 11;
 /// How many cells a line of 80 characters has.
-const CELLS: usize = 58;
+const CELLS: usize = 56;
 /// How many threads have a line of their own.
 const THREADS: usize = 10;
 
