@@ -30,12 +30,11 @@ impl Compact {
     pub fn run(self) -> Outcome {
         let mut archive = self.place.open_existing()?;
         let mut tables = Tables::open_to_change(archive.folder()).map_err(wrong)?;
-        let all = archive.select("has_profile").map_err(failure)?;
         let mut replaced: Vec<String> = tables.crowded_days();
         let mut days: BTreeMap<String, Vec<Id>> = BTreeMap::new();
         for summary in archive.summaries(None).map_err(failure)? {
             let day = summary.started.to_string().chars().take(10).collect();
-            if all.contains(&summary.run) {
+            if summary.has_profile {
                 days.entry(day).or_default().push(summary.run);
             }
         }
