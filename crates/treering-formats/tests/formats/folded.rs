@@ -302,7 +302,7 @@ fn settings_logs_and_tables_are_no_stacks() {
         "2026-11-27 10:00:00 INFO took 17\n",
     ] {
         assert_eq!(treering_formats::detect(other.as_bytes()), None, "{other}");
-        // Whoever knows better says so.
+        // A user who knows better names the format.
         assert!(treering_formats::folded::read(other.as_bytes()).is_ok(), "{other}");
     }
 }

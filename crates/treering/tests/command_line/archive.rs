@@ -133,7 +133,7 @@ fn tables_take_new_runs_only_and_name_damaged_ones() {
     assert!(outcome.status.code() == Some(1) && outcome.stderr.contains(sha), "{outcome:#?}");
 }
 
-/// Whatever a writer of tables was doing when it was killed: the tables are whole, and the next one completes them.
+/// A writer of tables that is killed leaves whole tables, and the next one completes them.
 #[test]
 fn tables_are_whole_wherever_their_writer_is_killed() {
     let session = Session::new();

@@ -130,7 +130,7 @@ fn the_programs_own_end_is_passed_on() {
     assert_eq!((outcome.shell_status(), &document["ends"][0]), (3, &Value::from("exit 3")));
     let (document, outcome) = stat(&session, &["-r", "5"], &["sh", "-c", "kill -INT $$"]);
     assert_eq!((outcome.shell_status(), &document["ends"][0]), (130, &Value::from("SIGINT")));
-    // Whoever interrupts wants no further run.
+    // An interrupt ends the runs that were still to come.
     assert_eq!(document["runs"], 1, "{document:#}");
 }
 

@@ -62,7 +62,7 @@ impl Add {
     fn add(&self, archive: &mut Archive, file: &Path) -> Result<(), Failure> {
         let opened = open_profile(file)?;
         opened.print_warnings();
-        // A file of ours is kept as it is: its name is the hash of these bytes on every machine.
+        // A `.trg` file is kept as it is: its name is the hash of these bytes on every machine.
         let content = match opened.format {
             Format::Trg => std::fs::read(file).context(format_args!("cannot read {}", file.display()))?,
             _ => {

@@ -78,7 +78,7 @@ struct Tested {
     text: String,
 }
 
-/// How git is told of a commit.
+/// The verdict on a commit, as `git bisect` takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mark {
     Good,
