@@ -94,7 +94,7 @@ pub fn failure(error: Error) -> Failure {
     let failure = Failure::new(&error);
     match error {
         Error::NoArchive(_) => {
-            failure.hint("make one: treering bench run -- PROGRAM ARGS, or treering bench import FILE")
+            failure.hint("make one: treering bench run -- PROGRAM ARGS, treering bench import FILE, or treering archive add DIR FILES")
         }
         Error::NotArchive(_) => {
             failure.hint("name an empty folder, or one that is not there yet, after --archive")
