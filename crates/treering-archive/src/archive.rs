@@ -22,6 +22,8 @@ pub struct Archive {
     pub(crate) folder: PathBuf,
     pub(crate) store: Store,
     index: Index,
+    /// A change could not be written into the index, which differs from the files since then.
+    index_is_behind: bool,
     /// Manifests that cannot be read.
     problems: Vec<Error>,
 }
@@ -93,7 +95,7 @@ impl Archive {
             path: folder.to_owned(),
             source: io::ErrorKind::OutOfMemory.into(),
         })?;
-        Ok(Self { folder: folder.to_owned(), store, index, problems })
+        Ok(Self { folder: folder.to_owned(), store, index, index_is_behind: false, problems })
     }
 
     /// The folder.
@@ -114,8 +116,7 @@ impl Archive {
         let _lock = self.lock(FlockArg::LockShared)?;
         let manifest = Manifest { format: FORMAT, ..manifest.clone() };
         let id = self.store.put(Kind::Run, &manifest.to_bytes())?;
-        // The next one to open the archive adds what is missing.
-        let _ = self.index.change(&[Summary::of(id.clone(), &manifest)], &[]);
+        self.change_index(&[Summary::of(id.clone(), &manifest)], &[]);
         Ok(id)
     }
 
@@ -164,6 +165,7 @@ impl Archive {
     /// # Errors
     /// The archive cannot be read.
     pub fn summaries(&mut self, last: Option<usize>) -> Result<Vec<Summary>, Error> {
+        self.catch_up()?;
         if let Ok(summaries) = self.index.summaries(last) {
             return Ok(summaries);
         }
@@ -180,7 +182,8 @@ impl Archive {
     ///
     /// # Errors
     /// The archive cannot be read.
-    pub fn count(&self) -> Result<usize, Error> {
+    pub fn count(&mut self) -> Result<usize, Error> {
+        self.catch_up()?;
         let damaged =
             |_| Error::Damaged { path: self.folder.join(INDEX), why: "it cannot be read".to_owned() };
         self.index.runs().map(|runs| runs.len()).map_err(damaged)
@@ -263,7 +266,20 @@ impl Archive {
 
     /// Takes runs out of the index whose files were removed.
     pub(crate) fn forget(&mut self, runs: &[&Id]) {
-        let _ = self.index.change(&[], runs);
+        self.change_index(&[], runs);
+    }
+
+    /// Changes the index as the files were changed. A disk that is full for the index has room for a run at times.
+    fn change_index(&mut self, add: &[Summary], remove: &[&Id]) {
+        self.index_is_behind |= self.index.change(add, remove).is_err();
+    }
+
+    /// Compares the index with the files again if it is behind them.
+    fn catch_up(&mut self) -> Result<(), Error> {
+        if self.index_is_behind {
+            *self = Self::open_existing(&self.folder)?;
+        }
+        Ok(())
     }
 }
 

@@ -346,12 +346,21 @@ fn a_full_disk_lists_nothing_half_and_loses_nothing() {
     // With no room for an index either.
     std::fs::remove_file(folder.join("index.sqlite")).expect("it is there");
     let mut filler = std::fs::File::create(small.0.path().join("filler")).expect("it can be made");
-    while std::io::Write::write_all(&mut filler, &[1; 512]).is_ok() {}
+    let fill = |filler: &mut std::fs::File| while std::io::Write::write_all(filler, &[1; 512]).is_ok() {};
+    fill(&mut filler);
     assert_eq!(numbers(&folder), (0..added).collect());
-    // With room again, writing goes on.
-    drop(filler);
-    std::fs::remove_file(small.0.path().join("filler")).expect("it is there");
+    // With room for a manifest, but at first not for a change of the index as well, a run that was added is listed.
+    filler.set_len(0).expect("it becomes shorter");
     let mut archive = Archive::open(&folder).expect("an archive");
-    archive.add(&run(added)).expect("a run without a profile has room");
-    assert_eq!(archive.summaries(None).expect("a list").len() as u64, added + 1);
+    std::io::Seek::rewind(&mut filler).expect("a file");
+    fill(&mut filler);
+    let mut listed = added;
+    while filler.metadata().is_ok_and(|filler| filler.len() > 4096) {
+        let length = filler.metadata().expect("it is there").len();
+        filler.set_len(length - 4096).expect("it becomes shorter");
+        listed += u64::from(archive.add(&run(listed)).is_ok());
+        assert_eq!(archive.summaries(None).expect("a list").len() as u64, listed);
+        assert_eq!(archive.count().expect("a number") as u64, listed);
+    }
+    assert!(listed > added, "no run had room");
 }
