@@ -141,10 +141,14 @@ fn an_exact_count_and_a_sampled_share_stand_side_by_side() {
     let found =
         arcs.iter().find(|arc| arc["caller"] == "dear" && arc["callee"] == "spin").expect("dear calls spin");
     assert_eq!(found["calls"], 100);
-    // By calls, as gprof divides it, dear would have a third of it.
+    // By calls, as gprof divides it, dear would have a third of it. On a loaded machine the kernel takes a part of such a
+    // short run.
     let [cost, low, high] =
         ["total_cost", "total_low", "total_high"].map(|key| found[key].as_f64().expect("a cost"));
-    assert!(cost > 0.9 * run && low < cost && cost <= high && found["apportioned"] == false, "{found}");
+    let spin = graph["functions"].as_array().and_then(|all| all.iter().find(|row| row["function"] == "spin"));
+    let all = spin.and_then(|spin| spin["total_cost"].as_f64()).expect("the cost of spin");
+    assert!(cost > 0.97 * all && cost > 0.6 * run, "{found}, {all} of {run}");
+    assert!(low < cost && cost <= high && found["apportioned"] == false, "{found}");
     let text = session.output(&["report", "--callgraph"]);
     let line = text.lines().find(|line| line.contains("100/300")).expect("the line of dear and spin");
     assert!(line.trim_start().starts_with('[') && !line.contains('~'), "{text}");

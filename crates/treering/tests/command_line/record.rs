@@ -92,7 +92,11 @@ fn threads_and_children_are_distinguished() {
 fn short_lived_threads_are_all_seen() {
     let session = Session::new();
     let flat = session.record(&["-F", "4000"], &program(&build(MANY_THREADS.recipe()), &["12", "6", "5"]));
-    assert!(flat.self_share("worker_body") > 0.8, "{:#}", flat.0);
+    let (worker, not_sampled) = (flat.cost("worker_body"), flat.cost("[not sampled]"));
+    let run = flat.run_cost();
+    // A loaded machine delays the timers of some threads to their end; the profile says so, and its interval has it.
+    assert!(worker.own > 0.9 * (run - not_sampled.own) && not_sampled.own < 0.5 * run, "{:#}", flat.0);
+    assert!(worker.high > 0.9 * run, "{:#}", flat.0);
 }
 
 #[test]
