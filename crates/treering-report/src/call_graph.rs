@@ -15,7 +15,7 @@ use crate::exact_column::ExactColumns;
 use crate::flat::bounds;
 use crate::function::Labels;
 use crate::header::header_lines;
-use crate::number::{apportion, grouped, percent, plural};
+use crate::number::{Quanta, apportion, grouped, percent, plural};
 use crate::options::{Amount, Options};
 use crate::printable::printable_profile;
 use crate::scale::Scale;
@@ -190,10 +190,11 @@ impl<'a> Listing<'a> {
 
     /// The rounded self and children costs of the callers, which add up to the function's.
     fn divide(&self, lines: &[Line<'_>], subject: &Subject, own: u64, children: u64) -> Vec<(u64, u64)> {
-        let own_parts: Vec<f64> = lines.iter().map(|line| self.scale.quanta(line.part.self_cost)).collect();
-        let parts: Vec<f64> = lines.iter().map(|line| self.scale.quanta(line.part.children())).collect();
+        let own_parts: Vec<Quanta> =
+            lines.iter().map(|line| self.scale.quanta(line.part.self_cost)).collect();
+        let parts: Vec<Quanta> = lines.iter().map(|line| self.scale.quanta(line.part.children())).collect();
         if !self.adds_up(subject) {
-            let rounded = |parts: &[f64]| parts.iter().map(|part| part.round() as u64).collect::<Vec<_>>();
+            let rounded = |parts: &[Quanta]| parts.iter().map(|part| part.rounded()).collect::<Vec<_>>();
             return rounded(&own_parts).into_iter().zip(rounded(&parts)).collect();
         }
         apportion(&own_parts, own).into_iter().zip(apportion(&parts, children)).collect()
@@ -202,9 +203,9 @@ impl<'a> Listing<'a> {
     /// The rounded costs of the callees, which add up to the function's children cost.
     fn divide_callees(&self, lines: &[Line<'_>], subject: &Subject, children: u64) -> Vec<(u64, u64)> {
         let parts = lines.iter().flat_map(|line| [line.part.self_cost, line.part.children()]);
-        let parts: Vec<f64> = parts.map(|part| self.scale.quanta(part)).collect();
+        let parts: Vec<Quanta> = parts.map(|part| self.scale.quanta(part)).collect();
         let rounded = match subject {
-            Subject::Cycle(..) => parts.iter().map(|part| part.round() as u64).collect(),
+            Subject::Cycle(..) => parts.iter().map(|part| part.rounded()).collect(),
             Subject::Function(_) => apportion(&parts, children),
         };
         rounded.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()

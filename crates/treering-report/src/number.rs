@@ -46,15 +46,35 @@ pub fn plural(count: u64, noun: &str) -> String {
     format!("{} {noun}{ending}", grouped(count))
 }
 
+/// A number of 0 or more: its whole part, exactly, and the rest below 1.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Quanta {
+    pub(crate) whole: u64,
+    pub(crate) rest: f64,
+}
+
+impl Quanta {
+    pub(crate) fn rounded(self) -> u64 {
+        self.whole.saturating_add(u64::from(self.rest >= 0.5))
+    }
+}
+
+impl From<f64> for Quanta {
+    fn from(number: f64) -> Self {
+        let number = number.max(0.0);
+        Self { whole: number as u64, rest: number.fract() }
+    }
+}
+
 /// Rounds `parts` to whole numbers that add up to `whole`, by largest remainder.
 ///
 /// `whole` should be the sum of `parts`, rounded; each result is then less than one away from
 /// its part, or two where two sums had to be made to agree.
-pub(crate) fn apportion(parts: &[f64], whole: u64) -> Vec<u64> {
-    let mut rounded: Vec<u64> = parts.iter().map(|part| part.max(0.0).floor() as u64).collect();
+pub(crate) fn apportion(parts: &[Quanta], whole: u64) -> Vec<u64> {
+    let mut rounded: Vec<u64> = parts.iter().map(|part| part.whole).collect();
     let mut order: Vec<usize> = (0..parts.len()).collect();
-    order.sort_by(|&a, &b| parts[b].fract().total_cmp(&parts[a].fract()));
-    let sum: u64 = rounded.iter().sum();
+    order.sort_by(|&a, &b| parts[b].rest.total_cmp(&parts[a].rest));
+    let sum = rounded.iter().fold(0, |sum: u64, part| sum.saturating_add(*part));
     if parts.is_empty() {
         return rounded;
     }
@@ -87,9 +107,12 @@ mod tests {
 
     #[test]
     fn rounded_parts_add_up_to_the_rounded_whole() {
-        assert_eq!(apportion(&[1.4, 1.4, 1.2], 4), [2, 1, 1]);
-        assert_eq!(apportion(&[0.3, 0.3, 0.3], 1), [1, 0, 0]);
-        assert_eq!(apportion(&[2.0, 1.1], 2), [1, 1]);
-        assert_eq!(apportion(&[], 0), [0_u64; 0]);
+        let of = |parts: &[f64], whole| {
+            apportion(&parts.iter().copied().map(Quanta::from).collect::<Vec<_>>(), whole)
+        };
+        assert_eq!(of(&[1.4, 1.4, 1.2], 4), [2, 1, 1]);
+        assert_eq!(of(&[0.3, 0.3, 0.3], 1), [1, 0, 0]);
+        assert_eq!(of(&[2.0, 1.1], 2), [1, 1]);
+        assert_eq!(of(&[], 0), [0_u64; 0]);
     }
 }

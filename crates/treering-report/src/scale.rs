@@ -3,7 +3,7 @@
 use treering_analysis::{Basis, Measure};
 use treering_profile::Unit;
 
-use crate::number::grouped;
+use crate::number::{Quanta, grouped};
 use crate::options::Amount;
 
 /// How costs become digits, the same way all over a table: in which unit, how many decimals.
@@ -46,15 +46,18 @@ impl Scale {
         }
     }
 
-    /// How many quanta a cost is, before rounding.
-    pub(crate) fn quanta(&self, measure: Measure) -> f64 {
+    /// How many quanta a cost is, before rounding. Counts stay as they are, also those above 2^53.
+    pub(crate) fn quanta(&self, measure: Measure) -> Quanta {
         let number = if self.samples { measure.samples } else { measure.cost };
-        number as f64 / self.quantum
+        if self.quantum == 1.0 {
+            return Quanta { whole: number, rest: 0.0 };
+        }
+        Quanta::from(number as f64 / self.quantum)
     }
 
     /// How many quanta a cost is, rounded.
     pub(crate) fn rounded(&self, measure: Measure) -> u64 {
-        self.quanta(measure).round() as u64
+        self.quanta(measure).rounded()
     }
 
     /// A rounded number of quanta as digits.
@@ -112,6 +115,8 @@ mod tests {
         assert_eq!(ns(5_000, 12), "0.012 µs");
         assert_eq!(ns(500, 12), "12 ns");
         assert_eq!(show(basis(5000, None), Unit::Count, Amount::Natural, 4321), "4,321 ");
+        let large = (1 << 53) + 1;
+        assert_eq!(show(basis(large, None), Unit::Count, Amount::Natural, large), "9,007,199,254,740,993 ");
     }
 
     #[test]
