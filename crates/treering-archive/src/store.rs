@@ -180,8 +180,25 @@ fn is_unsupported(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
-fn make_folder(folder: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(folder).map_err(Error::system("make", folder))
+/// Makes a folder, and those above it, with the rights of the folder that they are in, whatever the umask is: all who may
+/// write into the archive may go on there.
+pub(crate) fn make_folder(folder: &Path) -> Result<(), Error> {
+    let make = || {
+        std::fs::create_dir(folder)?;
+        let above = folder.parent().unwrap_or(Path::new("/"));
+        std::fs::set_permissions(folder, std::fs::metadata(above)?.permissions())
+    };
+    let made = match make() {
+        Err(error) if error.kind() == ErrorKind::NotFound => match folder.parent() {
+            Some(above) => make_folder(above).and_then(|()| make().map_err(Error::system("make", folder))),
+            None => Err(Error::system("make", folder)(error)),
+        },
+        made => made.map_err(Error::system("make", folder)),
+    };
+    match made {
+        Err(Error::System { source, .. }) if source.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
 }
 
 /// The paths in a folder; none if it is not there or is none.

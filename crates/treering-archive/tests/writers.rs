@@ -62,13 +62,15 @@ fn numbers(folder: &Path) -> BTreeSet<u64> {
 
 const FOLDER: &str = "TREERING_ARCHIVE_OF_TEST";
 const FIRST: &str = "TREERING_FIRST_OF_TEST";
+const COUNT: &str = "TREERING_COUNT_OF_TEST";
 
 /// Not a test of its own: the writer that the tests below start, as this program.
 #[test]
 fn writer() {
     let (Some(folder), Ok(first)) = (std::env::var_os(FOLDER), std::env::var(FIRST)) else { return };
     let mut archive = Archive::open(Path::new(&folder)).expect("an archive");
-    for number in first.parse().expect("a number").. {
+    let count = std::env::var(COUNT).map_or(usize::MAX, |count| count.parse().expect("a number"));
+    for number in (first.parse().expect("a number")..).take(count) {
         add(&mut archive, number).expect("it can be written");
     }
 }
@@ -264,6 +266,32 @@ fn files_are_read_by_others_only_if_the_folder_is() {
             assert_eq!(file.metadata().expect("it is there").mode() & 0o777, expected, "{part} in {mode:o}");
         }
     }
+}
+
+#[test]
+fn all_members_of_a_group_add_to_the_folder_that_they_share() {
+    const GROUP: u32 = 54_321;
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("its mode can be set");
+    let shared = folder.path().join("shared");
+    std::fs::create_dir(&shared).expect("it can be made");
+    if std::os::unix::fs::chown(&shared, None, Some(GROUP)).is_err() {
+        return eprintln!("skipped: only root can act as two users");
+    }
+    std::fs::set_permissions(&shared, Permissions::from_mode(0o2770)).expect("its mode can be set");
+    // Where any user may start it.
+    let program = folder.path().join("member");
+    std::fs::copy(std::env::current_exe().expect("this program"), &program).expect("it can be copied");
+    for (user, first) in [(54_001, 0), (54_002, 20), (54_003, 40)] {
+        let mut command = Command::new(&program);
+        command.args(["--exact", "writer"]).env(FOLDER, &shared);
+        command.env(FIRST, first.to_string()).env(COUNT, "20");
+        std::os::unix::process::CommandExt::uid(&mut command, user);
+        std::os::unix::process::CommandExt::gid(&mut command, GROUP);
+        let outcome = command.current_dir("/").output().expect("it starts");
+        assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stdout));
+    }
+    assert_eq!(numbers(&shared), (0..60).collect());
 }
 
 #[test]
