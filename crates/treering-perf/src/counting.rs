@@ -58,6 +58,9 @@ pub struct CountedRun {
     pub finish: Finish,
     /// The answer of `wait4(2)`, for a program that was launched and has ended.
     pub usage: Option<Usage>,
+    /// The memory of the process that became the program. A greatest use of memory that is not above it may be this
+    /// one, which the kernel keeps over an exec.
+    pub peak_before_exec: u64,
     /// Whether a signal asked to end.
     pub interrupted: bool,
     /// Threads of a running process that began while counters were attached to the others.
@@ -108,6 +111,7 @@ struct Counted {
     /// Those of each thread by itself.
     thread_counters: Option<ThreadCounters>,
     begin: Instant,
+    peak_before_exec: u64,
     has_ended: bool,
 }
 
@@ -147,6 +151,7 @@ impl Counted {
             late_threads,
             thread_counters,
             begin,
+            peak_before_exec: 0,
             has_ended: false,
         })
     }
@@ -157,6 +162,7 @@ impl Counted {
         options: &CountOptions,
         observe: &mut dyn FnMut(&EventCounts),
     ) -> Result<bool, RecordError> {
+        self.peak_before_exec = treering_proc::peak_memory(self.pid).unwrap_or(0);
         self.begin = Instant::now();
         match &mut self.child {
             Some(child) => child.release().map_err(|source| cannot_run(&options.target, source))?,
@@ -238,8 +244,17 @@ impl Counted {
             Some(counters) => counters.finish().map_err(system("reading the counters of threads"))?,
             None => (Vec::new(), 0),
         };
-        let late_threads = self.late_threads;
-        Ok(CountedRun { counts, finish, usage, interrupted, late_threads, threads, lost_records })
+        let (late_threads, peak_before_exec) = (self.late_threads, self.peak_before_exec);
+        Ok(CountedRun {
+            counts,
+            finish,
+            usage,
+            peak_before_exec,
+            interrupted,
+            late_threads,
+            threads,
+            lost_records,
+        })
     }
 }
 

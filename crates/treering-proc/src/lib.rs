@@ -28,4 +28,4 @@ pub use memory::{read_memory, vdso_image};
 pub use process::{
     command_line, has_ended, processor_time, start_ticks, started_unix_ns, thread_name, threads,
 };
-pub use status::{inner_pid, user};
+pub use status::{inner_pid, peak_memory, user};

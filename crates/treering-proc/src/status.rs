@@ -74,6 +74,12 @@ pub fn user(pid: impl Display) -> Option<u32> {
     line(pid, "Uid")?.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// The most memory that a process had at once, in bytes (`VmHWM` of `proc_pid_status(5)`).
+pub fn peak_memory(pid: impl Display) -> Option<u64> {
+    let kib: u64 = line(pid, "VmHWM")?.split_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
 fn last_number(tid: impl Display, name: &str) -> Option<u32> {
     line(tid, name)?.split_whitespace().last()?.parse().ok()
 }

@@ -31,7 +31,7 @@ fn metric_lines(stat: &Stat, before: &str) -> String {
         lines += &match stat.over_runs(|run| run.metrics.get(at).copied().flatten()) {
             Some((summary, margin)) => {
                 let bound = |sign: f64| {
-                    margin.map_or(String::new(), |margin| (summary.mean + sign * margin).to_string())
+                    margin.map_or(String::new(), |margin| (summary.mean + sign * margin).max(0.0).to_string())
                 };
                 let deviation = summary.deviation.map_or(String::new(), |deviation| deviation.to_string());
                 let (low, high) = (bound(-1.0), bound(1.0));
@@ -63,7 +63,7 @@ fn line(row: &Row, runs: usize) -> String {
             row.name.clone(),
             summary.mean.to_string(),
             unit.to_owned(),
-            number(margin.map(|margin| summary.mean - margin)),
+            number(margin.map(|margin| (summary.mean - margin).max(0.0))),
             number(margin.map(|margin| summary.mean + margin)),
             number(summary.deviation),
             runs.to_string(),

@@ -20,7 +20,7 @@ pub fn json(stat: &Stat) -> Value {
         "elapsed_ns": over(&|run| Some(run.elapsed_ns)),
         "user_ns": over(&|run| run.resources.map(|of| of.user_ns)),
         "system_ns": over(&|run| run.resources.map(|of| of.system_ns)),
-        "peak_bytes": over(&|run| run.resources.map(|of| of.peak_bytes)),
+        "peak_bytes": over(&|run| run.resources.and_then(|of| of.peak_bytes)),
         "events": stat.rows().iter().map(event_json).collect::<Vec<_>>(),
         "metrics": metrics_json(stat),
         "parts": stat.parts.iter().map(|part| part_json(stat, part)).collect::<Vec<_>>(),
@@ -86,7 +86,7 @@ fn event_json(row: &Row) -> Value {
 fn summary_json(summary: &Summary, margin: Option<f64>) -> Value {
     json!({
         "mean": summary.mean,
-        "low": margin.map(|margin| summary.mean - margin),
+        "low": margin.map(|margin| (summary.mean - margin).max(0.0)),
         "high": margin.map(|margin| summary.mean + margin),
         "deviation": summary.deviation,
         "median": summary.median,

@@ -102,8 +102,9 @@ pub struct Resources {
     pub user_ns: f64,
     /// Time in the kernel for it.
     pub system_ns: f64,
-    /// The most memory that one of the processes had at once.
-    pub peak_bytes: f64,
+    /// The most memory that one of the processes had at once; nothing where the kernel does not tell it of the program
+    /// alone.
+    pub peak_bytes: Option<f64>,
 }
 
 /// The count of an event in a run.

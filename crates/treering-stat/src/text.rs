@@ -99,7 +99,7 @@ fn times(stat: &Stat) -> String {
     add("elapsed", &|run| Some(run.elapsed_ns), &seconds);
     add("user", &|run| run.resources.map(|of| of.user_ns), &seconds);
     add("system", &|run| run.resources.map(|of| of.system_ns), &seconds);
-    add("peak memory", &|run| run.resources.map(|of| of.peak_bytes), &|bytes| {
+    add("peak memory", &|run| run.resources.and_then(|of| of.peak_bytes), &|bytes| {
         format!("{:.1} MiB", bytes / f64::from(1 << 20))
     });
     text
@@ -165,7 +165,7 @@ mod tests {
             ],
             metrics: vec![Some(60.0 + clock / 1e9), None],
             elapsed_ns,
-            resources: Some(Resources { user_ns: 1e9, system_ns: 0.2e9, peak_bytes: 4e6 }),
+            resources: Some(Resources { user_ns: 1e9, system_ns: 0.2e9, peak_bytes: Some(4e6) }),
             end: Some("exit 0".to_owned()),
         };
         Stat {

@@ -102,6 +102,36 @@ fn several_runs_have_a_mean_between_its_bounds() {
 }
 
 #[test]
+fn a_peak_of_memory_is_the_programs_own() {
+    let session = Session::new();
+    let large = "python3 -c 'import time; x = bytearray(200 << 20)'";
+    let (document, _) = stat(&session, &[], &["sh", "-c", large]);
+    let peak = document["peak_bytes"]["mean"].as_f64().expect("more memory than this program has");
+    assert!((200e6..300e6).contains(&peak), "{peak}");
+    // It has less memory than the process that becomes it.
+    let (document, _) = stat(&session, &["-r", "2"], &["true"]);
+    let notes = document["notes"].to_string();
+    match document["peak_bytes"]["mean"].as_f64() {
+        None => assert!(notes.contains("peak memory is at most"), "{notes}"),
+        Some(peak) => assert!(peak < 2e6, "{peak}"),
+    }
+}
+
+#[test]
+fn an_interrupted_run_has_no_part_in_the_means_of_others() {
+    let session = Session::new();
+    // The second run asks for the end, as Ctrl-C does.
+    let script = "echo >> runs; if [ $(wc -l < runs) = 2 ]; then kill -INT $PPID; sleep 60; fi";
+    let (document, outcome) = stat(&session, &["-r", "5"], &["sh", "-c", script]);
+    assert!(!outcome.status.success(), "{outcome:#?}");
+    assert_eq!((&document["runs"], &document["ends"]), (&1.into(), &serde_json::json!(["exit 0"])));
+    assert!(
+        document["notes"].to_string().contains("interrupted in run 2 of 5, which is left out"),
+        "{document:#}"
+    );
+}
+
+#[test]
 fn intervals_add_up_to_the_whole() {
     let session = Session::new();
     let script = "for word in a b c d; do /bin/true; sleep 0.06; done";

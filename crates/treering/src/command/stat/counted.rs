@@ -61,18 +61,25 @@ impl Given<'_> {
     }
 }
 
+/// How far the kernel's counts of a process's memory may lag behind: 64 pages.
+const UNCERTAIN_PEAK: u64 = 64 * 4096;
+
 /// All runs.
 pub(super) struct Whole<'a> {
     given: Given<'a>,
     stat: Stat,
     late_threads: usize,
     lost_records: u64,
+    /// The greatest memory of a process before it became the program, of those whose own is not known for that.
+    peak_before_exec: Option<u64>,
+    /// A run that was interrupted, behind others that were not.
+    is_cut: bool,
 }
 
 impl<'a> Whole<'a> {
     pub(super) fn new(given: Given<'a>) -> Self {
         let stat = given.stat();
-        Self { given, stat, late_threads: 0, lost_records: 0 }
+        Self { given, stat, late_threads: 0, lost_records: 0, peak_before_exec: None, is_cut: false }
     }
 
     /// How many runs there are.
@@ -80,8 +87,12 @@ impl<'a> Whole<'a> {
         self.stat.runs.len()
     }
 
-    /// Adds a run; returns how it ended.
+    /// Adds a run; returns how it ended. A run that was interrupted has no part in the means of others.
     pub(super) fn add(&mut self, run: CountedRun) -> Finish {
+        if run.interrupted && !self.stat.runs.is_empty() {
+            self.is_cut = true;
+            return run.finish;
+        }
         let mut told = self.given.run(&run.counts);
         if let Some(usage) = &run.usage {
             fill_in(&mut told.counts, &self.given.events.named, usage);
@@ -89,8 +100,12 @@ impl<'a> Whole<'a> {
         told.resources = run.usage.map(|usage| Resources {
             user_ns: nanoseconds(usage.user),
             system_ns: nanoseconds(usage.system),
-            peak_bytes: usage.peak_bytes as f64,
+            peak_bytes: (usage.peak_bytes > run.peak_before_exec + UNCERTAIN_PEAK)
+                .then_some(usage.peak_bytes as f64),
         });
+        if told.resources.is_some_and(|resources| resources.peak_bytes.is_none()) {
+            self.peak_before_exec = self.peak_before_exec.max(run.usage.map(|usage| usage.peak_bytes));
+        }
         self.late_threads += run.late_threads;
         self.lost_records += run.lost_records;
         self.stat.parts = self.parts(run.threads, &told.counts);
@@ -131,8 +146,16 @@ impl<'a> Whole<'a> {
                 notes.push(format!("{run} ended with {end}"));
             }
         }
-        if self.len() < wanted as usize {
+        if self.is_cut {
+            notes.push(format!("interrupted in run {} of {wanted}, which is left out", self.len() + 1));
+        } else if self.len() < wanted as usize {
             notes.push(format!("interrupted in run {} of {wanted}", self.len()));
+        }
+        if let Some(peak) = self.peak_before_exec {
+            notes.push(format!(
+                "peak memory is at most {:.1} MiB, which the process had before it became the program",
+                peak as f64 / f64::from(1 << 20)
+            ));
         }
         if self.late_threads > 0 {
             notes.push(format!(
