@@ -7,7 +7,8 @@
 //! [`Rows`] are those of one profile, a [`Batch`] has those of the runs of a day, and [`Tables`] keeps batches as files
 //! that are never changed. [`sql`] has the views and the questions for each engine.
 //!
-//! This crate runs no engine, reads no format of profiles, and prints nothing.
+//! This crate runs no engine, reads no format of profiles, and prints nothing. Without its feature `write` it only knows
+//! which files count, and the texts in SQL: `treering-query` has a Parquet reader of its own.
 //!
 //! ```
 //! use treering_fleet::{Batch, Rows, Run, Tables};
@@ -27,14 +28,24 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+#[cfg(feature = "write")]
 mod column;
+#[cfg(feature = "write")]
 mod identity;
+#[cfg(feature = "write")]
 mod rows;
 pub mod sql;
 mod store;
+#[cfg(feature = "write")]
 mod tables;
+#[cfg(feature = "write")]
+mod write;
 
+#[cfg(feature = "write")]
 pub use identity::{Key, Named, function};
+#[cfg(feature = "write")]
 pub use rows::{FunctionCost, Lost, Rows, Run, RunCost, Stack, StackCost, Unfit};
+pub use sql::TABLES;
 pub use store::{Error, FORMAT, Part, Tables};
-pub use tables::{Batch, TABLES};
+#[cfg(feature = "write")]
+pub use tables::Batch;

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::store::Tables;
-use crate::tables::TABLES;
 
 /// An engine that reads Parquet files and answers SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,69 +16,120 @@ pub enum Engine {
     Spark,
 }
 
-/// The columns of each table. Views list them: engines differ in what they make of files that have more or fewer.
-const COLUMNS: [(&str, &str); 6] = [
-    (
-        "run",
-        "run_id, project, version, day, run, host, rank, start_unix_ns, collector, recursion, metric, unit, main, run_cost, \
-         samples, lost_samples, truncated_stacks, unresolved_samples, dropped_events, losses_unknown, unfinished",
-    ),
-    ("fn", "fn_id, name, module, kind"),
-    ("stack", "stack_id, parent_id, fn_id, depth"),
-    ("cost", "run_id, project, version, day, metric, stack_id, fn_id, self, samples, squares, calls"),
-    ("fcost", "run_id, project, version, day, metric, fn_id, self, total, calls"),
-    ("rollup", "day, project, version, metric, stack_id, fn_id, runs, self, least, greatest, squares"),
+/// The names of all tables.
+pub const TABLES: [&str; 6] = ["run", "fn", "stack", "cost", "fcost", "rollup"];
+
+/// The columns of a table. Views list them: engines differ in what they make of files that have more or fewer.
+fn columns(table: &str) -> &'static [&'static str] {
+    match table {
+        "run" => &[
+            "run_id",
+            "project",
+            "version",
+            "day",
+            "run",
+            "host",
+            "rank",
+            "start_unix_ns",
+            "collector",
+            "recursion",
+            "metric",
+            "unit",
+            "main",
+            "run_cost",
+            "samples",
+            "lost_samples",
+            "truncated_stacks",
+            "unresolved_samples",
+            "dropped_events",
+            "losses_unknown",
+            "unfinished",
+        ],
+        "fn" => &["fn_id", "name", "module", "kind"],
+        "stack" => &["stack_id", "parent_id", "fn_id", "depth"],
+        "cost" => &[
+            "run_id", "project", "version", "day", "metric", "stack_id", "fn_id", "self", "samples",
+            "squares", "calls",
+        ],
+        "fcost" => &["run_id", "project", "version", "day", "metric", "fn_id", "self", "total", "calls"],
+        _ => &[
+            "day", "project", "version", "metric", "stack_id", "fn_id", "runs", "self", "least", "greatest",
+            "squares",
+        ],
+    }
+}
+
+/// The columns that hold whole numbers of 64 bits.
+const LARGE: [&str; 13] = [
+    "run_cost",
+    "self",
+    "total",
+    "least",
+    "greatest",
+    "samples",
+    "calls",
+    "lost_samples",
+    "truncated_stacks",
+    "unresolved_samples",
+    "dropped_events",
+    "runs",
+    "start_unix_ns",
 ];
+
+/// The start of the statement that reads a table: `SELECT` with its columns.
+///
+/// DataFusion adds and multiplies whole numbers of 64 bits without noticing that they overflow. As decimals they are
+/// exact, or an error.
+pub fn select(table: &str, engine: Engine) -> String {
+    let column = |name: &&str| match engine {
+        Engine::DataFusion if LARGE.contains(name) => format!("CAST({name} AS DECIMAL(20,0)) AS {name}"),
+        _ => (*name).to_owned(),
+    };
+    let columns: Vec<String> = columns(table).iter().map(column).collect();
+    // Functions and chains of callers are in the files of every day on which they occur.
+    let distinct = if matches!(table, "fn" | "stack") { "DISTINCT " } else { "" };
+    format!("SELECT {distinct}{}", columns.join(", "))
+}
 
 /// Statements that make a view of each table; nothing where there are no tables.
 ///
 /// Functions and chains of callers are in the files of every day on which they occur, and once in their views.
 pub fn views(tables: &Tables, engine: Engine) -> Option<String> {
     let mut text = String::new();
-    for (table, columns) in COLUMNS {
-        let files = tables.files(table);
+    for table in TABLES {
+        let (files, select, plain) = (tables.files(table), select(table, engine), columns(table).join(", "));
         if files.is_empty() {
             return None;
         }
-        let distinct = if matches!(table, "fn" | "stack") { "DISTINCT " } else { "" };
         _ = match engine {
             Engine::DuckDb => {
                 let files: Vec<String> = files.iter().map(|file| quoted(&without_patterns(file))).collect();
+                let files = files.join(", ");
                 writeln!(
                     text,
-                    "CREATE OR REPLACE TEMP VIEW {table} AS SELECT {distinct}{columns} FROM read_parquet([{}]);",
-                    files.join(", ")
+                    "CREATE OR REPLACE TEMP VIEW {table} AS {select} FROM read_parquet([{files}]);"
                 )
             }
             Engine::Spark => {
                 let parts = files.iter().map(|file| {
-                    format!(
-                        "SELECT {columns} FROM parquet.`file://{}`",
-                        file.display().to_string().replace('`', "``")
-                    )
+                    let file = file.display().to_string().replace('`', "``");
+                    format!("SELECT {plain} FROM parquet.`file://{file}`")
                 });
-                let parts: Vec<String> = parts.collect();
-                writeln!(
-                    text,
-                    "CREATE OR REPLACE TEMPORARY VIEW {table} AS SELECT {distinct}{columns} FROM ({});",
-                    parts.join(" UNION ALL ")
-                )
+                let parts = parts.collect::<Vec<_>>().join(" UNION ALL ");
+                writeln!(text, "CREATE OR REPLACE TEMPORARY VIEW {table} AS {select} FROM ({parts});")
             }
             Engine::DataFusion => {
                 let mut parts = Vec::new();
                 for (at, file) in files.iter().enumerate() {
+                    let file = quoted(&file.display().to_string());
                     _ = writeln!(
                         text,
-                        "CREATE EXTERNAL TABLE {table}_{at} STORED AS PARQUET LOCATION {};",
-                        quoted(&file.display().to_string())
+                        "CREATE EXTERNAL TABLE {table}_{at} STORED AS PARQUET LOCATION {file};"
                     );
-                    parts.push(format!("SELECT {columns} FROM {table}_{at}"));
+                    parts.push(format!("SELECT {plain} FROM {table}_{at}"));
                 }
-                writeln!(
-                    text,
-                    "CREATE VIEW {table} AS SELECT {distinct}{columns} FROM ({});",
-                    parts.join(" UNION ALL ")
-                )
+                let parts = parts.join(" UNION ALL ");
+                writeln!(text, "CREATE VIEW {table} AS {select} FROM ({parts});")
             }
         };
     }

@@ -10,12 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use nix::fcntl::{Flock, FlockArg};
-use parquet::errors::ParquetError;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
-use crate::tables::{Batch, TABLES};
+use crate::sql::TABLES;
 
 /// The format of the tables that this version writes; those above it are refused by name.
 pub const FORMAT: u32 = 1;
@@ -74,12 +73,13 @@ pub enum Error {
         why: String,
     },
     /// A file of a table could not be made.
+    #[cfg(feature = "write")]
     #[error("cannot write the table {table}: {source}")]
     Parquet {
         /// The table.
         table: &'static str,
         /// The error.
-        source: ParquetError,
+        source: parquet::errors::ParquetError,
     },
     /// Another process is at work.
     #[error("another process compacts {path}", path = .0.display())]
@@ -89,7 +89,7 @@ pub enum Error {
 /// The tables of an archive.
 #[derive(Debug)]
 pub struct Tables {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     current: Current,
     /// Held by the one that changes them; it ends with the value.
     _lock: Option<Flock<File>>,
@@ -151,27 +151,6 @@ impl Tables {
         let mut parts: Vec<&Part> = self.current.parts.iter().collect();
         parts.sort_by(|one, other| (&one.day, &one.runs).cmp(&(&other.day, &other.runs)));
         parts.iter().filter_map(|part| Some(self.path(table, &part.day, part.files.get(table)?))).collect()
-    }
-
-    /// Writes some runs of a day, and reads the files back. Nothing refers to them before [`publish`](Self::publish).
-    ///
-    /// # Errors
-    /// A file cannot be written, or is not read back as it was written.
-    pub fn write(&self, day: &str, batch: Batch) -> Result<Part, Error> {
-        let mut runs: Vec<String> = batch.names().map(str::to_owned).collect();
-        runs.sort();
-        let mut files = BTreeMap::new();
-        for table in batch.tables() {
-            let wrong = |source| Error::Parquet { table: table.name, source };
-            let mut content = Vec::new();
-            table.write(&mut content).map_err(wrong)?;
-            let name = self.put(table.name, day, &content)?;
-            let path = self.path(table.name, day, &name);
-            let written = std::fs::read(&path).map_err(system("read", &path))?;
-            table.check(written).map_err(wrong)?;
-            files.insert(table.name.to_owned(), name);
-        }
-        Ok(Part { day: day.to_owned(), runs, files })
     }
 
     /// Makes the tables be what they were, without all parts of `replaced` days, and with new parts.
@@ -244,28 +223,12 @@ impl Tables {
         Ok((files, bytes))
     }
 
-    fn path(&self, table: &str, day: &str, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, table: &str, day: &str, name: &str) -> PathBuf {
         self.folder.join(table).join(format!("{day}-{name}.parquet"))
     }
 
-    /// Keeps some content under its own hash.
-    fn put(&self, table: &str, day: &str, content: &[u8]) -> Result<String, Error> {
-        let name = hash(content);
-        let path = self.path(table, day, &name);
-        let folder = self.folder.join(table);
-        make_folder(&folder)?;
-        let written = self.new_file().and_then(|mut file| {
-            file.write_all(content)?;
-            file.as_file().sync_all()?;
-            file.persist(&path)?;
-            File::open(&folder)?.sync_all()
-        });
-        written.map_err(system("write", &path))?;
-        Ok(name)
-    }
-
     /// A file that is readable for those for whom the folder is.
-    fn new_file(&self) -> io::Result<NamedTempFile> {
+    pub(crate) fn new_file(&self) -> io::Result<NamedTempFile> {
         let folder = self.folder.join(INCOMING);
         std::fs::create_dir_all(&folder)?;
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
@@ -299,15 +262,15 @@ fn read(path: &Path, text: &[u8]) -> Result<Current, Error> {
     Ok(current)
 }
 
-fn hash(content: &[u8]) -> String {
+pub(crate) fn hash(content: &[u8]) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn make_folder(folder: &Path) -> Result<(), Error> {
+pub(crate) fn make_folder(folder: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(folder).map_err(system("make", folder))
 }
 
-fn system(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+pub(crate) fn system(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::System { doing, path, source }
 }
@@ -319,10 +282,11 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "write"))]
 mod tests {
     use super::*;
     use crate::rows::{Rows, Run};
+    use crate::tables::Batch;
 
     const WORK: &str = "0 enter main\n1   enter work\n4   leave work\n5 leave main";
 

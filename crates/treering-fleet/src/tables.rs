@@ -7,9 +7,6 @@ use crate::column::{Column, Table, Texts};
 use crate::identity::{Key, Named};
 use crate::rows::{Rows, Run, Stack, StackCost, Unfit};
 
-/// The names of all tables.
-pub const TABLES: [&str; 6] = ["run", "fn", "stack", "cost", "fcost", "rollup"];
-
 /// The rows of some runs of one day, gathered to be written.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -374,7 +371,7 @@ mod tests {
     fn tables_do_not_depend_on_the_order_of_runs() {
         assert_eq!(batch(&["a", "b"]).tables(), batch(&["b", "a"]).tables());
         let names: Vec<&str> = batch(&["a"]).tables().iter().map(|table| table.name).collect();
-        assert_eq!(names, TABLES);
+        assert_eq!(names, crate::sql::TABLES);
     }
 
     #[test]
