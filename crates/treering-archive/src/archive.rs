@@ -155,6 +155,11 @@ impl Archive {
         self.store.get(Kind::Profile, &profile.sha256, LARGEST_PROFILE)
     }
 
+    /// Where the manifest of a run is.
+    pub fn run_path(&self, run: &Id) -> PathBuf {
+        self.store.path(Kind::Run, run)
+    }
+
     /// Where the profile of a run is.
     pub fn profile_path(&self, profile: &ProfileFile) -> PathBuf {
         self.store.path(Kind::Profile, &profile.sha256)

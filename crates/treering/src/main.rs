@@ -14,6 +14,7 @@ mod cache;
 mod calls;
 mod ci_files;
 mod command;
+mod companion;
 mod count_folder;
 mod coverage;
 mod ending;

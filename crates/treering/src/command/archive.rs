@@ -1,6 +1,7 @@
 //! `treering archive`: profiles of many runs and machines, kept, chosen, merged, and written as tables.
 
 mod add;
+mod bucket;
 mod chosen;
 mod compact;
 mod gc;
@@ -9,6 +10,7 @@ mod merged;
 mod sql;
 mod verify;
 
+pub use bucket::Bucket;
 pub use sql::Asked;
 
 use crate::failure::{Context as _, Outcome};
@@ -23,7 +25,7 @@ Examples:
   treering archive sql --engine spark                     the tables as views of another engine
 
 A condition can name run, project, version, host, rank, day, started, machine, revision, dirty, session and
-has_profile. The archive is the one of treering bench. See docs/archive.md.")]
+has_profile. The archive is the one of treering bench; s3://BUCKET/PREFIX names one in S3. See docs/archive.md.")]
 pub struct Archive {
     #[command(subcommand)]
     command: Subcommand,

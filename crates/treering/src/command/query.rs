@@ -1,12 +1,14 @@
-//! `treering query`: asks the tables of an archive, by an engine that is installed.
+//! `treering query`: asks the tables of an archive, by an engine in a program of its own.
 
 use std::io::{ErrorKind, Write as _};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
-use treering_fleet::sql::Engine;
+use treering_fleet::sql;
 
 use super::archive::Asked;
 use super::bench::place::Place;
+use crate::companion;
 use crate::failure::{Context as _, Failure, Outcome};
 
 /// Ask the tables of an archive in SQL
@@ -17,8 +19,8 @@ Examples:
   treering query --named versions --project solve --base 1.0 --head 1.1
   treering query \"SELECT host, COUNT(*) AS runs FROM run WHERE main GROUP BY host\"
 
-The tables are run, fn, stack, cost, fcost and rollup; docs/archive.md describes their columns. The program duckdb
-answers, which must be installed; treering archive sql prints the same for other engines.")]
+The tables are run, fn, stack, cost, fcost and rollup; docs/archive.md describes their columns. The program
+treering-query answers, or duckdb; one of them must be installed. Their dialects of SQL differ in details.")]
 pub struct Query {
     /// The question in SQL; several, with ; between them
     #[arg(required_unless_present = "named", conflicts_with = "named")]
@@ -27,6 +29,9 @@ pub struct Query {
     asked: Asked,
     #[command(flatten)]
     place: Place,
+    /// The engine that answers [default: datafusion if treering-query is installed, else duckdb]
+    #[arg(long, value_enum)]
+    engine: Option<Engine>,
     /// Print JSON
     #[arg(long, group = "form")]
     json: bool,
@@ -41,40 +46,79 @@ pub struct Query {
     explain: bool,
 }
 
+/// The engines that are started: Apache DataFusion in `treering-query`, and the program `duckdb`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Engine {
+    Datafusion,
+    Duckdb,
+}
+
 impl Query {
     /// Does it.
     pub fn run(self) -> Outcome {
-        let answers = self.asked.answers(&self.place, Engine::DuckDb)?;
+        let (engine, program) = self.engine()?;
+        let dialect = match engine {
+            Engine::Datafusion => sql::Engine::DataFusion,
+            Engine::Duckdb => sql::Engine::DuckDb,
+        };
+        let answers = self.asked.answers(&self.place, dialect)?;
         let question = answers.question.or(self.sql).unwrap_or_default();
-        let explain = if self.explain { "EXPLAIN " } else { "" };
-        let script = format!("{}{explain}{};\n", answers.views, question.trim_end().trim_end_matches(';'));
         let form = match (self.json, self.csv, self.markdown) {
-            (true, ..) => "-json",
-            (_, true, _) => "-csv",
-            (_, _, true) => "-markdown",
-            _ => "-box",
+            (true, ..) => "json",
+            (_, true, _) => "csv",
+            (_, _, true) => "markdown",
+            _ => "box",
         };
-        let mut duckdb = Command::new("duckdb");
-        // Without the user's settings; an error ends it.
-        duckdb.args(["-init", "/dev/null", "-bail", "-batch", form, ":memory:"]).stdin(Stdio::piped());
-        let mut running = match duckdb.spawn() {
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(Failure::new("duckdb is not installed, and answers the questions")
-                    .hint("install it from duckdb.org, or: pip install duckdb-cli")
-                    .hint(
-                        "treering archive sql --engine spark|datafusion prints the same for other engines",
-                    ));
+        let mut command = Command::new(program);
+        let script = match engine {
+            Engine::Datafusion => {
+                command.arg("ask").arg(answers.folder).args(["--form", form]);
+                command.args(self.explain.then_some("--explain"));
+                question
             }
-            started => started.context("cannot start duckdb")?,
+            Engine::Duckdb => {
+                let explain = if self.explain { "EXPLAIN " } else { "" };
+                // Without the user's settings; an error ends it.
+                command.args(["-init", "/dev/null", "-bail", "-batch", &format!("-{form}"), ":memory:"]);
+                format!("{}{explain}{};\n", answers.views, question.trim_end().trim_end_matches(';'))
+            }
         };
+        let mut running = command.stdin(Stdio::piped()).spawn().context("cannot start the engine")?;
         if let Some(mut input) = running.stdin.take() {
             match input.write_all(script.as_bytes()) {
                 // It ended at an error before it had read all.
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
-                written => written.context("cannot ask duckdb")?,
+                written => written.context("cannot ask the engine")?,
             }
         }
-        let ended = running.wait().context("cannot wait for duckdb")?;
+        let ended = running.wait().context("cannot wait for the engine")?;
         Ok(if ended.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    /// The engine that was asked for, or that is installed, and its program.
+    fn engine(&self) -> Result<(Engine, PathBuf), Failure> {
+        let datafusion = || Some((Engine::Datafusion, companion::find()?));
+        let duckdb = || Some((Engine::Duckdb, companion::on_path("duckdb")?));
+        let (found, missing) = match self.engine {
+            None => (
+                datafusion().or_else(duckdb),
+                "neither treering-query nor duckdb is installed, one of which answers",
+            ),
+            Some(Engine::Datafusion) => {
+                (datafusion(), "treering-query is not installed, in which DataFusion is")
+            }
+            Some(Engine::Duckdb) => (duckdb(), "duckdb is not installed"),
+        };
+        found.ok_or_else(|| {
+            let failure = Failure::new(missing);
+            let failure =
+                if self.engine == Some(Engine::Duckdb) { failure } else { failure.hint(companion::HINT) };
+            let duckdb = "duckdb is at duckdb.org, and installed by: pip install duckdb-cli";
+            let failure =
+                if self.engine == Some(Engine::Datafusion) { failure } else { failure.hint(duckdb) };
+            failure.hint(
+                "treering archive sql --engine spark|datafusion|ballista|duckdb prints the same as text",
+            )
+        })
     }
 }

@@ -8,7 +8,9 @@ use treering_archive::{Archive, Machine, Manifest, Measured, Moment, Unit, Versi
 use treering_formats::{Format, trg};
 use treering_profile::Profile;
 use treering_report::plural;
+use treering_temporary::Folder;
 
+use super::bucket::Bucket;
 use crate::command::bench::place;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
@@ -16,7 +18,7 @@ use crate::open::open_profile;
 /// Keep profiles of any format; the same profile again is the same run
 #[derive(Debug, clap::Args)]
 pub struct Add {
-    /// The archive, which is made if it is not there
+    /// The archive, which is made if it is not there; s3://BUCKET/PREFIX for one in S3
     archive: PathBuf,
     /// The profiles
     #[arg(required = true)]
@@ -38,18 +40,9 @@ pub struct Add {
 impl Add {
     /// Does it.
     pub fn run(self) -> Outcome {
-        let mut archive = Archive::open(&self.archive).map_err(place::failure)?;
-        let mut refused = 0;
-        let before = archive.count().map_err(place::failure)?;
-        for file in &self.files {
-            if let Err(failure) = self.add(&mut archive, file) {
-                failure.print();
-                refused += 1;
-            }
-        }
-        let kept = self.files.len() - refused;
-        let new = archive.count().map_err(place::failure)?.saturating_sub(before);
+        let (kept, new) = self.keep()?;
         tell!("kept {}, {new} of them new", plural(kept as u64, "profile"));
+        let refused = self.files.len() - kept;
         if refused > 0 {
             return Err(Failure::new(format_args!(
                 "{} not kept; all others are",
@@ -57,6 +50,29 @@ impl Add {
             )));
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Keeps the profiles that can be read; says why others cannot. Returns how many are kept, and how many are new.
+    pub fn keep(&self) -> Result<(usize, usize), Failure> {
+        let bucket = Bucket::named(&self.archive);
+        // One in a bucket gets what is gathered in a folder, all of it at once.
+        let gathered = bucket.as_ref().map(|_| Folder::create("archive"));
+        let gathered = gathered.transpose().context("cannot make a temporary folder")?;
+        let folder = gathered.as_ref().map_or(self.archive.clone(), |folder| folder.path().join("archive"));
+        let mut archive = Archive::open(&folder).map_err(place::failure)?;
+        let before = archive.count().map_err(place::failure)?;
+        let mut kept = 0;
+        for file in &self.files {
+            match self.add(&mut archive, file) {
+                Ok(()) => kept += 1,
+                Err(failure) => _ = failure.print(),
+            }
+        }
+        let new = match bucket {
+            Some(bucket) => bucket.push_runs(&folder)?,
+            None => archive.count().map_err(place::failure)?.saturating_sub(before),
+        };
+        Ok((kept, new))
     }
 
     fn add(&self, archive: &mut Archive, file: &Path) -> Result<(), Failure> {

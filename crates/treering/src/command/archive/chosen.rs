@@ -22,7 +22,7 @@ pub struct Chosen {
 impl Chosen {
     /// The archive, and the runs, the latest first.
     pub fn runs(&self) -> Result<(Archive, Vec<Id>), Failure> {
-        let mut archive = self.place.open_existing()?;
+        let mut archive = self.place.open_copy()?;
         let condition = self.condition.as_deref().unwrap_or("true");
         let runs = archive.select(condition).map_err(failure)?;
         Ok((archive, runs))
@@ -31,6 +31,9 @@ impl Chosen {
     /// The merged profiles of the runs. Those without a profile and those that cannot be read are told of.
     pub fn profile(&self) -> Result<Profile, Failure> {
         let (archive, runs) = self.runs()?;
+        if let Some(bucket) = self.place.bucket() {
+            bucket.fetch_profiles(&archive, &runs)?;
+        }
         let reading = Working::on(format!("reading {}", plural(runs.len() as u64, "run")));
         let (mut profiles, mut without) = (Vec::new(), 0);
         for run in &runs {

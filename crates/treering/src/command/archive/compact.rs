@@ -7,6 +7,7 @@ use treering_archive::{Archive, Id};
 use treering_fleet::{Batch, Rows, Run, Tables};
 use treering_report::plural;
 
+use super::bucket::Bucket;
 use super::chosen::first_profile;
 use crate::command::bench::place::{Place, failure};
 use crate::failure::{Failure, Outcome};
@@ -28,8 +29,33 @@ pub struct Compact {
 impl Compact {
     /// Does it.
     pub fn run(self) -> Outcome {
-        let mut archive = self.place.open_existing()?;
-        let mut tables = Tables::open_to_change(archive.folder()).map_err(wrong)?;
+        let mut archive = self.place.open_copy()?;
+        let written = match self.place.bucket() {
+            None => {
+                let mut tables = Tables::open_to_change(archive.folder()).map_err(wrong)?;
+                self.write(&mut archive, None, &mut tables)?
+            }
+            Some(bucket) => {
+                let (written, _) = bucket.change_tables(|tables| {
+                    let written = self.write(&mut archive, Some(&bucket), tables)?;
+                    Ok((written.has_changed, written))
+                })?;
+                written
+            }
+        };
+        tell!("wrote {}; the tables have {}", plural(written.new as u64, "run"), written.in_all);
+        if written.refused > 0 {
+            return Err(Failure::new(format_args!("{} left out", plural(written.refused, "run was"))));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn write(
+        &self,
+        archive: &mut Archive,
+        bucket: Option<&Bucket>,
+        tables: &mut Tables,
+    ) -> Result<Written, Failure> {
         let mut replaced: Vec<String> = tables.crowded_days();
         let mut days: BTreeMap<String, Vec<Id>> = BTreeMap::new();
         for summary in archive.summaries(None).map_err(failure)? {
@@ -49,31 +75,38 @@ impl Compact {
             .into_iter()
             .map(|(day, runs)| (day.clone(), runs.into_iter().filter(|run| is_new(&day, run)).collect()))
             .collect();
-        let (mut parts, mut refused, mut written) = (Vec::new(), 0, 0);
+        let (mut parts, mut refused, mut new) = (Vec::new(), 0, 0);
         for (day, runs) in days.iter().filter(|(_, runs)| !runs.is_empty()) {
+            if let Some(bucket) = bucket {
+                bucket.fetch_profiles(archive, runs)?;
+            }
             let _working = Working::on(format!("writing {day}, {}", plural(runs.len() as u64, "run")));
             let mut batch = Batch::default();
             for run in runs {
-                if let Err(why) = add(&archive, run, day, &mut batch) {
+                if let Err(why) = add(archive, run, day, &mut batch) {
                     tell!("warning: run {} is left out: {why}", run.short());
                     refused += 1;
                 }
             }
-            written += batch.names().count();
+            new += batch.names().count();
             if !batch.is_empty() {
                 parts.push(tables.write(day, batch).map_err(wrong)?);
             }
         }
-        if !parts.is_empty() || !replaced.is_empty() {
+        let has_changed = !parts.is_empty() || !replaced.is_empty();
+        if has_changed {
             tables.publish(&replaced, parts).map_err(wrong)?;
         }
-        let in_all = tables.runs().len() as u64;
-        tell!("wrote {}; the tables have {in_all}", plural(written as u64, "run"));
-        if refused > 0 {
-            return Err(Failure::new(format_args!("{} left out", plural(refused, "run was"))));
-        }
-        Ok(ExitCode::SUCCESS)
+        Ok(Written { has_changed, new, refused, in_all: tables.runs().len() })
     }
+}
+
+/// The outcome.
+struct Written {
+    has_changed: bool,
+    new: usize,
+    refused: u64,
+    in_all: usize,
 }
 
 fn add(archive: &Archive, id: &Id, day: &str, batch: &mut Batch) -> Result<(), Failure> {

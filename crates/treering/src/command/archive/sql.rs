@@ -1,5 +1,6 @@
 //! `treering archive sql`, and the questions that it shares with `treering query`.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use treering_fleet::Tables;
@@ -62,6 +63,8 @@ pub struct Asked {
 
 /// A question's answers come from here.
 pub struct Answers {
+    /// The folder of the archive, or of a copy that has the tables.
+    pub folder: PathBuf,
     /// Statements that make the views.
     pub views: String,
     /// The question, if one was named.
@@ -100,14 +103,23 @@ impl Asked {
 
     /// The views and the question for an engine.
     pub fn answers(&self, place: &Place, engine: Engine) -> Result<Answers, Failure> {
-        let archive = place.open_existing()?;
-        let folder = std::path::absolute(archive.folder()).unwrap_or_else(|_| archive.folder().to_owned());
+        let question = self.sql()?;
+        let folder = match place.bucket() {
+            Some(bucket) => {
+                let folder = bucket.copy()?;
+                bucket.fetch_tables(&folder)?;
+                folder
+            }
+            None => place.open_existing()?.folder().to_owned(),
+        };
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
         let tables = Tables::open(&folder).map_err(wrong)?;
         let views = views(&tables, engine).ok_or_else(|| {
-            Failure::new(format_args!("{} has no tables yet", archive.folder().display()))
+            let shown = place.named().unwrap_or_else(|| folder.display().to_string());
+            Failure::new(format_args!("{shown} has no tables yet"))
                 .hint("write them: treering archive compact")
         })?;
-        Ok(Answers { views, question: self.sql()? })
+        Ok(Answers { folder, views, question })
     }
 }
 

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use treering_fleet::Tables;
 use treering_formats::trg;
 use treering_report::plural;
+use treering_temporary::Folder;
 
 use super::compact::wrong;
-use crate::command::bench::place::{Place, failure};
-use crate::failure::{Failure, Outcome};
+use crate::command::bench::place::{Place, failure, warn};
+use crate::failure::{Context as _, Failure, Outcome};
 use crate::working::Working;
 
 /// Read every file, and compare its content with its name
@@ -21,9 +22,22 @@ pub struct Verify {
 impl Verify {
     /// Does it.
     pub fn run(self) -> Outcome {
-        let mut archive = self.place.open_existing()?;
+        // Not the user's copy of one in a bucket: every object is read.
+        let all = Folder::create("archive").context("cannot make a temporary folder")?;
+        let bucket = self.place.bucket();
+        let mut archive = match &bucket {
+            Some(bucket) => bucket.open_in(all.path())?,
+            None => self.place.open_existing()?,
+        };
+        if bucket.is_some() {
+            warn(&archive);
+        }
         let mut bad = archive.problems().len() as u64;
         let runs = archive.select("true").map_err(failure)?;
+        if let Some(bucket) = &bucket {
+            bucket.fetch_profiles(&archive, &runs)?;
+            bucket.fetch_tables(archive.folder())?;
+        }
         let reading = Working::on(format!("reading {}", plural(runs.len() as u64, "run")));
         let mut profiles = 0_u64;
         for run in &runs {

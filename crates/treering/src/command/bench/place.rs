@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use treering_archive::{Archive, Error, Id};
 use treering_cache::Cache;
 
+use crate::command::archive::Bucket;
 use crate::failure::{Context as _, Failure};
 
 /// The archive.
@@ -17,8 +18,27 @@ pub struct Place {
 }
 
 impl Place {
-    /// Opens it for reading; it must be there.
+    /// The bucket, if it is in one.
+    pub fn bucket(&self) -> Option<Bucket> {
+        Bucket::named(self.archive.as_deref()?)
+    }
+
+    /// The archive as the user named it, if it was named.
+    pub fn named(&self) -> Option<String> {
+        self.archive.as_ref().map(|archive| archive.display().to_string())
+    }
+
+    /// Opens it for reading; it must be there. Of one in a bucket, only the runs are there.
+    pub fn open_copy(&self) -> Result<Archive, Failure> {
+        let Some(bucket) = self.bucket() else { return self.open_existing() };
+        let archive = bucket.open()?;
+        warn(&archive);
+        Ok(archive)
+    }
+
+    /// Opens one in a folder for reading; it must be there.
     pub fn open_existing(&self) -> Result<Archive, Failure> {
+        self.no_bucket()?;
         let folder = match &self.archive {
             Some(folder) => folder.clone(),
             None => {
@@ -36,6 +56,7 @@ impl Place {
 
     /// Opens it for writing; it is made if it is not there.
     pub fn open(&self) -> Result<Archive, Failure> {
+        self.no_bucket()?;
         let folder = match &self.archive {
             Some(folder) => folder.clone(),
             None => {
@@ -47,6 +68,11 @@ impl Place {
         let archive = Archive::open(&folder).map_err(failure)?;
         warn(&archive);
         Ok(archive)
+    }
+
+    fn no_bucket(&self) -> Result<(), Failure> {
+        let message = "treering bench keeps its runs in a folder, and not in S3";
+        self.bucket().map_or(Ok(()), |_| Err(Failure::new(message).hint(ELSEWHERE)))
     }
 }
 
@@ -78,7 +104,7 @@ fn default_folder() -> Result<PathBuf, Failure> {
 }
 
 /// Names the runs that are there and cannot be listed.
-fn warn(archive: &Archive) {
+pub fn warn(archive: &Archive) {
     const MOST: usize = 5;
     let problems = archive.problems();
     for problem in problems.iter().take(MOST) {
