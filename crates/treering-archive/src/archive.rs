@@ -98,6 +98,11 @@ impl Archive {
         Ok(Self { folder: folder.to_owned(), store, index, index_is_behind: false, problems })
     }
 
+    /// Whether there is an archive, of whatever version.
+    pub fn is_at(folder: &Path) -> bool {
+        folder.join(MARK).is_file()
+    }
+
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -16,6 +16,7 @@ use treering_profile::Profile;
 use treering_report::Style;
 use treering_temporary::Folder;
 
+use crate::command::archive::in_archive;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure};
 use crate::open::open_profile;
@@ -128,6 +129,9 @@ pub fn print_summary(profile: &Profile, output: &Path, children: &[PathBuf], sta
         tell!("{name} was ended by {signal}; the profile holds what was recorded until then");
     }
     tell_part!("{}", treering_report::summary(profile, &style, 8));
+    if in_archive() {
+        return;
+    }
     let here = std::env::current_dir().unwrap_or_default();
     let file = output.strip_prefix(&here).unwrap_or(output);
     let argument = if file == Path::new("treering.trg") { String::new() } else { format!(" {}", word(file)) };

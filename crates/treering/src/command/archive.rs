@@ -7,10 +7,12 @@ mod compact;
 mod gc;
 mod list;
 mod merged;
+mod output;
 mod sql;
 mod verify;
 
 pub use bucket::Bucket;
+pub use output::{Kept, in_archive};
 pub use sql::Asked;
 
 use crate::failure::{Context as _, Outcome};

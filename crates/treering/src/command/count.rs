@@ -23,6 +23,7 @@ use treering_translator::{
     pass_on, pass_on_to,
 };
 
+use super::archive::{Kept, in_archive};
 use crate::arguments::seconds;
 use crate::cache;
 use crate::count_folder::{count_folder_of, report_command};
@@ -59,7 +60,7 @@ pub struct Count {
           value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
 
-    /// The file to write; `-` for standard output. In its name, `%p` stands for
+    /// The file to write, or an archive that gets the profile; `-` for standard output. In its name, `%p` stands for
     /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
@@ -145,6 +146,13 @@ pub struct Count {
 impl Count {
     /// Counts, writes the file, prints the summary and passes on the program's exit status.
     pub fn run(mut self) -> Outcome {
+        let kept = Kept::instead_of(&mut self.output, self.view)?;
+        let quiet = self.quiet;
+        let outcome = self.run_to_file();
+        Kept::finish(kept, quiet, outcome)
+    }
+
+    fn run_to_file(mut self) -> Outcome {
         let _claim = crate::output_name::Claim::take(&mut self.output)?;
         let modelled = self.model.modelled()?;
         // Before signals are handled: opening a pipe may wait for a reader, and a signal must end that.
@@ -376,7 +384,7 @@ impl Count {
         tell_part!("{}", modelled.summary(counts, profile));
         let style = Style { colour: terminal::error_colour(), width: terminal::error_width() };
         tell_part!("\n{}", treering_report::summary(profile, &style, 8));
-        if self.output == Path::new("-") || !is_written {
+        if self.output == Path::new("-") || !is_written || in_archive() {
             return;
         }
         let file = self.output.display();

@@ -15,6 +15,7 @@ use treering_profile::{ModuleId, Profile, merge, pluralize};
 use treering_report::{Style, plural};
 use treering_symbols::{Options, code_layout};
 
+use super::archive::{Kept, in_archive};
 use crate::calls::{Counted, add_calls_as_costs, read_folder, still_counting};
 use crate::ending::ended_by;
 use crate::failure::{Context as _, Failure, Outcome};
@@ -37,7 +38,7 @@ Examples:
 
 The program is used as it is. What it forks and executes is counted as well, if it was compiled with -pg.")]
 pub struct Gprof {
-    /// The file to write. In its name, `%p` stands for
+    /// The file to write, or an archive that gets the profile. In its name, `%p` stands for
     /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
@@ -70,6 +71,18 @@ const SAMPLED: &str = "sampled.trg";
 impl Gprof {
     /// Runs the program, joins what was counted and what was sampled, and passes on the exit status.
     pub fn run(mut self) -> Outcome {
+        let kept = Kept::instead_of(&mut self.output, self.view)?;
+        if kept.is_some() && self.recover {
+            return Err(Failure::new("--recover finds the counts beside the file that was to be written")
+                .hint("name that file after -o; treering archive add keeps it then")
+                .status(2));
+        }
+        let quiet = self.quiet;
+        let outcome = self.run_to_file();
+        Kept::finish(kept, quiet, outcome)
+    }
+
+    fn run_to_file(mut self) -> Outcome {
         no_stream(&self.output, "the program")?;
         let _claim = crate::output_name::Claim::take(&mut self.output)?;
         check_target(&self.output, &[], Format::Trg, self.force)?;
@@ -111,15 +124,20 @@ impl Gprof {
     /// Says that there will be more calls than the profile has.
     fn later_calls(&self, going_on: &[u32]) -> String {
         let processes: Vec<String> = going_on.iter().map(u32::to_string).collect();
+        let later = match in_archive() {
+            true => String::new(),
+            false => format!(
+                "; when all have ended, make the whole with: treering gprof --recover -o {}",
+                word(&self.output)
+            ),
+        };
         format!(
-            "{} of the program {}: calls from now on are not in this profile; when all have ended, make the whole with: \
-             treering gprof --recover -o {}",
+            "{} of the program {}: calls from now on are not in this profile{later}",
             if going_on.len() == 1 { "a process" } else { "processes" },
             match processes.len() {
                 1 => format!("goes on ({})", processes[0]),
                 _ => format!("go on ({})", processes.join(", ")),
-            },
-            word(&self.output)
+            }
         )
     }
 
@@ -263,6 +281,9 @@ impl Gprof {
             lost => format!("{lost} lost: there was no room, or the program had not begun"),
         };
         tell!("\ncounted {} along {arcs}, {lost}", plural(counted.calls, "call"));
+        if in_archive() {
+            return;
+        }
         let file = self.output.display();
         let argument =
             if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };

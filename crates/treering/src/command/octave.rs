@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use treering_formats::Format;
 
+use super::archive::Kept;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, exit_status, print_summary, writable};
 use crate::library;
@@ -25,7 +26,7 @@ Examples:
 
 The script runs unchanged. Then: treering report --callgraph")]
 pub struct Octave {
-    /// The file to write. In its name, `%p` stands for
+    /// The file to write, or an archive that gets the profile. In its name, `%p` stands for
     /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
@@ -102,6 +103,13 @@ const KNOWN: &str =
 impl Octave {
     /// Runs the script, prints the summary and passes on the exit status.
     pub fn run(mut self) -> Outcome {
+        let kept = Kept::instead_of(&mut self.output, self.view)?;
+        let quiet = self.quiet;
+        let outcome = self.run_to_file();
+        Kept::finish(kept, quiet, outcome)
+    }
+
+    fn run_to_file(mut self) -> Outcome {
         let _claim = crate::output_name::Claim::take(&mut self.output)?;
         let script = self.command.first().filter(|_| self.eval.is_none());
         if let Some(script) = script.filter(|script| !Path::new(script).is_file()) {

@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use clap::ValueEnum;
 use treering_formats::{Format, trg};
 
+use super::archive::Kept;
 use crate::ending::signal_name;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, exit_status, print_summary, writable};
@@ -29,7 +30,7 @@ Examples:
 The exit status is that of swipl: 1 if the goal fails, 2 if it raises an exception.
 Then: treering report --callgraph")]
 pub struct Prolog {
-    /// The file to write. In its name, `%p` stands for
+    /// The file to write, or an archive that gets the profile. In its name, `%p` stands for
     /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
@@ -117,6 +118,13 @@ const PACK: &str = include_str!("../../hooks/treering.pl");
 impl Prolog {
     /// Runs the goal, prints the summary and passes on the exit status.
     pub fn run(mut self) -> Outcome {
+        let kept = Kept::instead_of(&mut self.output, self.view)?;
+        let quiet = self.quiet;
+        let outcome = self.run_to_file();
+        Kept::finish(kept, quiet, outcome)
+    }
+
+    fn run_to_file(mut self) -> Outcome {
         let _claim = crate::output_name::Claim::take(&mut self.output)?;
         if !self.program.is_file() {
             return Err(no_program(&self.program));

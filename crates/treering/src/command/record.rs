@@ -13,6 +13,7 @@ use treering_profile::{Profile, merge};
 use treering_report::Style;
 use treering_symbols::{ModuleReport, Problem};
 
+use super::archive::{Kept, in_archive};
 use crate::arguments::seconds;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
@@ -46,7 +47,7 @@ pub struct Record {
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// The file to write; `-` for standard output. In its name, `%p` stands for
+    /// The file to write, or an archive that gets the profile; `-` for standard output. In its name, `%p` stands for
     /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
@@ -127,6 +128,13 @@ impl Record {
     /// Records, names what was recorded, writes the file, prints the summary and passes on the
     /// program's exit status.
     pub fn run(mut self) -> Outcome {
+        let kept = Kept::instead_of(&mut self.output, self.view)?;
+        let quiet = self.quiet;
+        let outcome = self.run_to_file();
+        Kept::finish(kept, quiet, outcome)
+    }
+
+    fn run_to_file(mut self) -> Outcome {
         let _claim = crate::output_name::Claim::take(&mut self.output)?;
         let options = self.options()?;
         check_target(&self.output, &[], Format::Trg, self.force)?;
@@ -228,9 +236,11 @@ impl Record {
         let file = self.output.display();
         let argument =
             if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
-        tell!(
-            "\nwrote {file}; next: treering report{argument} --callgraph, --tree, --callers or --lines FUNCTION"
-        );
+        if !in_archive() {
+            tell!(
+                "\nwrote {file}; next: treering report{argument} --callgraph, --tree, --callers or --lines FUNCTION"
+            );
+        }
         if matches!(finish, Finish::Running(_)) {
             tell!("the program goes on; it is no longer recorded");
         }

@@ -444,3 +444,44 @@ fn engines_name_mistakes_with_their_place() {
 fn find_beside() -> Option<PathBuf> {
     Some(crate::session::treering().with_file_name("treering-query")).filter(|program| program.is_file())
 }
+
+/// Collectors put their profile into an archive that is named as their output.
+#[test]
+fn an_archive_as_output_of_a_collector_keeps_its_profile() {
+    let session = Session::new();
+    three_hosts(&session);
+    for (at, options) in [&["count"][..], &["count", "--tree", "-q"]].into_iter().enumerate() {
+        let outcome = session.run(&words(&[options, &["-o", "kept", "--", "true"]].concat()));
+        assert!(outcome.status.success(), "{outcome:#?}");
+        assert_eq!(outcome.stderr.contains("kept 1 profile in kept"), at == 0, "{outcome:#?}");
+        assert!(!outcome.stderr.contains("wrote"), "{outcome:#?}");
+        assert_eq!(listed(&session, "project = 'true'").len(), at + 1);
+    }
+    of_kept(&session, "verify", &[]);
+    // The status of the program stays what it is, and its profile is kept.
+    let outcome = session.run(&words(&["count", "-o", "kept", "--", "false"]));
+    assert_eq!(
+        (outcome.status.code(), listed(&session, "project = 'false'").len()),
+        (Some(1), 1),
+        "{outcome:#?}"
+    );
+    for (options, said) in [
+        (&["count", "--view", "-o", "kept", "--", "true"][..], "treering archive view"),
+        (&["gprof", "--recover", "-o", "kept"], "--recover"),
+        (&["count", "-o", ".", "--", "true"], "is a directory"),
+    ] {
+        let outcome = session.run(&words(options));
+        assert!(!outcome.status.success() && outcome.stderr.contains(said), "{outcome:#?}");
+    }
+    // What cannot be kept is not lost.
+    std::fs::write(session.path("kept/treering-archive.json"), "{\"treering_archive\": 99}")
+        .expect("it can be written");
+    let outcome = session.run(&words(&["count", "-q", "-o", "kept", "--", "true"]));
+    assert!(outcome.status.code() == Some(1) && outcome.stderr.contains("a newer treering"), "{outcome:#?}");
+    let rescued = outcome
+        .stderr
+        .lines()
+        .find_map(|line| line.split("treering archive add kept ").nth(1))
+        .expect("a hint");
+    session.output(&["report", "--flat", rescued]);
+}

@@ -38,6 +38,11 @@ pub struct Add {
 }
 
 impl Add {
+    /// What is to be added, with what the profiles themselves tell.
+    pub fn of(archive: PathBuf, files: Vec<PathBuf>) -> Self {
+        Self { archive, files, project: None, version_name: String::new(), host: None, rank: None }
+    }
+
     /// Does it.
     pub fn run(self) -> Outcome {
         let (kept, new) = self.keep()?;
