@@ -27,7 +27,14 @@ struct Package {
 
 /// Reads what cargo knows of the dependencies and returns every broken rule as a sentence.
 pub(crate) fn check() -> Result<Vec<String>, String> {
-    let metadata = workspace::metadata(&["--filter-platform", "x86_64-unknown-linux-gnu"])?;
+    check_of(&workspace::root().join("Cargo.toml"))
+}
+
+/// The same for the workspace of a manifest.
+pub(crate) fn check_of(manifest: &Path) -> Result<Vec<String>, String> {
+    let manifest = manifest.to_str().ok_or("the folder's name is not UTF-8")?;
+    let platform = "x86_64-unknown-linux-gnu";
+    let metadata = workspace::metadata(&["--filter-platform", platform, "--manifest-path", manifest])?;
     let packages: Vec<Package> =
         metadata["packages"].as_array().into_iter().flatten().map(Package::read).collect();
     let ours = packages.iter().filter(|package| package.source.is_none());

@@ -9,7 +9,9 @@
 mod archive;
 mod dependency;
 mod docs;
+mod engines;
 mod feature;
+mod fleet;
 mod licence;
 mod link;
 mod metrics;
@@ -37,6 +39,7 @@ usage: cargo xtask COMMAND
   check-deps       check which crate may depend on which, what only a few files may hold, and the licences of
                    dependencies
   docs             make the README of each crate, docs/cli.md, and the documentation as a site (with mdBook)
+  fleet            build treering-query, and run the tests of archives with all engines and a stand-in for S3
   metrics FOLDER   make the table of top-down metrics from a checkout of github.com/intel/perfmon
   octave-package   make the package that Octave installs
   prolog-pack      make the pack that SWI-Prolog installs
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         ["prolog-pack"] => archive::PROLOG.run(),
         ["check-deps"] => check_dependencies(),
         ["docs"] => docs::run(),
+        ["fleet"] => fleet::run(),
         ["bench", benchmark @ ..] => bench(benchmark),
         _ => {
             eprint!("{USAGE}");

@@ -7,11 +7,12 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use crate::test_output::{Count, Reader};
-use crate::{check_dependencies, odd_folder, package, workspace};
+use crate::{check_dependencies, engines, odd_folder, package, workspace};
 
 /// Runs everything, also after a failure, and ends with the line `N passed, N failed, N skipped`.
 pub(crate) fn run() -> ExitCode {
     let still_missing = package::install_missing();
+    let missing_engines = engines::install(&engines::FOR_TESTS);
     let mut run = Run::default();
     run.check(STEPS);
     let mut test = workspace::cargo();
@@ -23,6 +24,7 @@ pub(crate) fn run() -> ExitCode {
     );
     run.skipped
         .extend(still_missing.iter().map(|package| format!("the package {} is missing", package.name)));
+    run.leave_out(missing_engines.iter().map(|name| format!("skipped: the package {name} is missing")));
     run.conclude()
 }
 
@@ -73,6 +75,11 @@ impl Run {
                 self.count.failed += 1;
             }
         }
+    }
+
+    /// Notes parts that were left out.
+    pub(crate) fn leave_out(&mut self, lines: impl IntoIterator<Item = String>) {
+        self.skipped.extend(lines);
     }
 
     /// Prints what was skipped, and the last line.
