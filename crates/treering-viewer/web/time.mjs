@@ -75,6 +75,7 @@ await keys();
 await threads();
 await compares();
 await repeats();
+await ordered();
 await marks();
 await odd();
 await phone();
@@ -216,6 +217,32 @@ async function repeats() {
   await picture("stall-band");
   await press("g");
   check((await state()).mode === "tracks", "G again shows the tracks");
+}
+
+/** O shows the stacks of the selected part in the order of time; magnifying selects nothing. */
+async function ordered() {
+  await open("convoy", "x=time:2000000-2200000&fn=rehash");
+  await press("o");
+  const words = () => page.$eval(".order canvas", (canvas) => canvas.getAttribute("aria-label"));
+  check(/^stacks in the order of time, 2\.000 to 2\.200: worker \d, CPU 0\.060 s here, below update_table;/.test(await words()), `the picture is ${await words()}`);
+  check(/order=time/.test(await hash()), "the address has the order");
+  await picture("convoy-in-order");
+  const before = await self("rehash");
+  await page.focus(".order canvas");
+  await press("+", "+");
+  check(/2\.051 to 2\.149/.test(await words()), `magnified it is ${await words()}`);
+  check((await self("rehash")) === before && (await state()).steps.length === 1, "magnifying selects nothing else");
+  // Row 0 of the first lane: each worker has the lock for 20 ms in turn.
+  const found = await page.evaluate(() => {
+    const canvas = document.querySelector(".order canvas");
+    const box = canvas.getBoundingClientRect();
+    const colours = new Set();
+    for (let x = 0; x < canvas.width; x += 4) colours.add([...canvas.getContext("2d").getImageData(x, Math.round(((20 + 20 + 4) * canvas.height) / box.height), 1, 1).data].slice(0, 3).join());
+    return colours.size;
+  });
+  check(found >= 2, `the first lane has ${found} colours`);
+  await press("o");
+  check(!(await page.$(".order")) && (await state()).order === "sum", "O again adds the stacks up");
 }
 
 /** Marks stand at their times, with their names. */

@@ -9,6 +9,7 @@ import { parseQuery, type Searchable } from "./model/search.ts";
 import { allVisible, visible } from "./model/visible.ts";
 import { readSpan } from "./model/moment.ts";
 import type { Course, Courses, Grid, Span } from "./model/timeline.ts";
+import type { Order, OrderGrid } from "./model/order.ts";
 import type { Place } from "./model/waits.ts";
 import { findMatches, knownMatches } from "./matcher.ts";
 import { intervalOf, type Measure } from "./model/interval.ts";
@@ -69,6 +70,10 @@ export interface Route {
   /** Below the overview of time: tracks of threads, or the heatmap; the length of its columns in ns, 0 for the one that suits. */
   mode: "tracks" | "heat";
   column: number;
+  /** The stacks of the flame graph: added up, or in the order of time. */
+  order: "sum" | "time";
+  /** How many tracks the strip has room for; 0 for as many as suit the window. */
+  tracks: number;
 }
 
 /** The tabs beside the functions: waits where they were recorded. */
@@ -115,7 +120,7 @@ function defaults(): Route {
     metric, second: null, unit: profile.head.baseRuns ? "natural" : "run", lineUnit: "natural", sort: profile.head.baseRuns ? "delta" : "self",
     ascending: false, fold: false, direction: "callees", colour: "kind", side: "now", normalised: false,
     change: "all", category: null, q: "", theme: "auto", open: false, steps: [], zoom: [], pane: "functions", sizes: [],
-    least: 0.005, hops: 0, window: null, folded: false, mode: "tracks", column: 0,
+    least: 0.005, hops: 0, window: null, folded: false, mode: "tracks", column: 0, order: "sum", tracks: 0,
   };
 }
 
@@ -126,7 +131,7 @@ function encode(state: Route): string {
   const parts: string[] = [];
   const put = (key: string, value: string) => parts.push(`${key}=${encodeURIComponent(value).replace(/%20/g, "+")}`);
   if (state.fn >= 0) put("fn", functionKey(state.fn));
-  for (const key of ["view", "tab", "unit", "lineUnit", "sort", "direction", "colour", "side", "change", "q", "theme", "pane", "mode"] as const) {
+  for (const key of ["view", "tab", "unit", "lineUnit", "sort", "direction", "colour", "side", "change", "q", "theme", "pane", "mode", "order"] as const) {
     if (state[key] !== plain[key]) put(key, state[key]);
   }
   for (const key of ["ascending", "fold", "open", "normalised", "folded"] as const) if (state[key] !== plain[key]) put(key, state[key] ? "1" : "0");
@@ -136,6 +141,7 @@ function encode(state: Route): string {
   if (state.least !== plain.least) put("least", String(state.least));
   if (state.hops !== plain.hops) put("hops", String(state.hops));
   for (const step of state.steps) put("x", `${step.kind}:${step.target}`);
+  if (state.tracks) put("tracks", String(state.tracks));
   if (state.column) put("column", String(Math.round(state.column / 1e3)));
   if (state.window) put("window", state.window.map((ns) => Math.round(ns / 1e3)).join("-"));
   if (state.zoom.length) put("zoom", state.zoom.map(functionKey).join("\n"));
@@ -212,6 +218,8 @@ function read(state: Route, key: string, value: string) {
     case "theme": state.theme = oneOf(["light", "dark", "auto"] as const) ?? state.theme; break;
     case "pane": state.pane = oneOf(PANES) ?? state.pane; break;
     case "mode": state.mode = value === "heat" ? "heat" : "tracks"; break;
+    case "order": state.order = value === "time" && profile.head.time ? "time" : "sum"; break;
+    case "tracks": state.tracks = Number(value) >= 1 && Number(value) <= 60 ? Math.round(Number(value)) : 0; break;
     case "column": state.column = Number(value) > 0 && Number(value) < 1e15 ? Number(value) * 1e3 : 0; break;
     case "ascending": case "fold": case "open": case "normalised": case "folded": state[key] = value === "1"; break;
     case "metric": state.metric = metric() >= 0 ? metric() : state.metric; break;
@@ -615,6 +623,11 @@ export function askLines(fn: number, metric: number) {
 /** The courses of rows of threads in the present metric. */
 export function askCourses(grid: Grid): Promise<Courses> {
   return client.ask({ op: "courses", metric: shownMetric(), fn: route.peek().fn, grid });
+}
+
+/** The stacks of the shown threads in the order of time, in the present metric. */
+export function askInOrder(grid: OrderGrid): Promise<Order> {
+  return client.ask({ op: "inOrder", metric: shownMetric(), grid });
 }
 
 /** Where the shown threads waited in the shown part of the run. */

@@ -5,6 +5,7 @@ import { Inflater, readSlabs } from "./model/slabs.ts";
 import { addRest, readTree } from "./model/tree.ts";
 import type { Transform } from "./model/transform.ts";
 import type { Request } from "./model/merged.ts";
+import type { OrderGrid } from "./model/order.ts";
 import { type Course, type Grid, readTimeline, type Span } from "./model/timeline.ts";
 
 export type Question =
@@ -16,6 +17,7 @@ export type Question =
   | { op: "waitPlaces"; own: Uint8Array }
   | { op: "ranIn"; metric: number; fn: number }
   | { op: "courses"; metric: number; fn: number; grid: Grid }
+  | { op: "inOrder"; metric: number; grid: OrderGrid }
   | { op: "analyse"; metric: number }
   | { op: "merged"; metric: number; request: Request }
   | { op: "matched"; metric: number; mask: Uint8Array }
@@ -61,7 +63,7 @@ async function answer(question: Question): Promise<unknown> {
   const metric = "metric" in question ? question.metric : null;
   if (question.op === "transform" || question.op === "lines" || (metric !== null && !model.has(metric))) await complete;
   // Parts of the run need its course, and the costs of all metrics.
-  if (question.op === "part" || question.op === "courses" || question.op === "waited" || question.op === "waitPlaces" || question.op === "ranIn") await Promise.all([complete, course]);
+  if (question.op === "part" || question.op === "courses" || question.op === "inOrder" || question.op === "waited" || question.op === "waitPlaces" || question.op === "ranIn") await Promise.all([complete, course]);
   switch (question.op) {
     case "timeline":
       return course;
@@ -76,6 +78,8 @@ async function answer(question: Question): Promise<unknown> {
       return model.waited();
     case "courses":
       return model.courses(question.metric, question.fn, question.grid);
+    case "inOrder":
+      return model.inOrder(question.metric, question.grid);
     case "transform":
       model.setTransforms(question.transforms);
       return null;

@@ -3,6 +3,7 @@ import test from "node:test";
 import { Model } from "../src/model/analysis.ts";
 import { binomialTest, falseDiscoveryLimit } from "../src/model/binomial.ts";
 import { clockFor, moment, readSpan, spanText, tickStep, tickText, writeSpan } from "../src/model/moment.ts";
+import { inOrder, type Lane } from "../src/model/order.ts";
 import { heat, rhythm } from "../src/model/rhythm.ts";
 import { countOf, otherSlots, readTimeline, slotsOf, Sums, type Timeline } from "../src/model/timeline.ts";
 import type { Recorded } from "../src/model/tree.ts";
@@ -263,4 +264,62 @@ test("waits stand where the program asked for them, with the part of their time 
     waitPlaces(sums, tree, new Uint32Array(tree.length), own, [[from, to]], () => true).map(({ fn, kind, count, ns, longest }) => `${names[fn]} ${kind} ${count} ${ns / 1e6} ${(longest!.to - longest!.from) / 1e6}`);
   assert.deepEqual(rows(0, 10), ["update 0 2 5 3", " 2 1 1 1", "main 3 1 1 1"]);
   assert.deepEqual(rows(1, 3), ["update 0 2 2 3"]);
+});
+
+/** Two threads over slots of 1 ms; every entry is a slot, a node and its cost in ms. */
+function laidOut(entries: [slot: number, node: number, cost: number][], { slots = 10, per = 1, isTime = true, worth = null as Float64Array | null, parts = [[0, 10]] as [number, number][], waits = null as any } = {}) {
+  const { tree, names } = sketch(TREE);
+  const perSlot = new Uint32Array(slots);
+  entries.forEach(([slot]) => perSlot[slot]++);
+  const timeline = readTimeline({ slotNs: 1e6, lengthNs: slots * 1e6, perSlot, node: Uint16Array.from(entries, (row) => row[1]), costs: [], waits });
+  const threadOf = Uint32Array.from({ length: tree.length }, (_, node) => (node >= tree.roots[1] ? 1 : 0));
+  const costs = Float64Array.from(entries, (row) => row[2] * (worth ? 1 : 1e6));
+  const order = inOrder({ timeline, costs, worth, tree, place: null, threadOf, parts }, { from: 0, to: slots, per, least: 10, isTime });
+  const pieces = (lane: Lane) => [...lane.fn.keys()].map((at) => `${lane.row[at]} ${names[lane.fn[at]]} ${lane.start[at] / 1e6}-${lane.end[at] / 1e6}`).sort();
+  return { order, names, pieces: order.lanes.map(pieces) };
+}
+
+test("in the order of time neighbouring stacks share the pieces of the functions that both have", () => {
+  // Nodes: 1 main, 2 work, 3 parse, 4 hash, 5 idle; of the second thread 7 main, 8 work, 9 hash.
+  const { order, pieces, names } = laidOut([[0, 3, 1], [1, 4, 1], [2, 4, 1], [3, 5, 0.5], [7, 4, 1], [7, 9, 0.25]]);
+  assert.deepEqual(pieces[0], ["0 idle 3-3.5", "0 work 0-3", "0 work 7-8", "1 hash 1-3", "1 hash 7-8", "1 parse 0-1"]);
+  assert.deepEqual(pieces[1], ["0 hash 7-7.25"]);
+  assert.deepEqual(order.lanes.map(({ thread, below, cost, deepest }) => [thread, names[below], cost / 1e6, deepest]), [[0, "main", 4.5, 2], [1, "work", 0.25, 1]]);
+});
+
+test("a cell of several stacks shows the shares that they have in it", () => {
+  const { pieces } = laidOut([[0, 3, 0.5], [1, 4, 1], [1, 5, 0.5]], { per: 2 });
+  assert.deepEqual(pieces[0], ["0 idle 1.5-2", "0 work 0-1.5", "1 hash 0.5-1.5", "1 parse 0-0.5"]);
+});
+
+test("pieces of all stacks last as long together as the cost, where that is exact", () => {
+  const next = numbers(5);
+  const entries: [number, number, number][] = [];
+  for (let slot = 0; slot < 10; slot++) for (const node of [3, 4, 5, 9]) if (next(2)) entries.push([slot, node, (1 + next(9)) / 40]);
+  for (const per of [1, 2, 3, 10]) {
+    const { order } = laidOut(entries, { per });
+    for (const { thread, row, start, end, cost } of order.lanes) {
+      // The rows above a lane's first one are common, so what is in row 0 is everything.
+      const shown = row.reduce((sum, at, piece) => sum + (at === 0 ? end[piece] - start[piece] : 0), 0);
+      assert.ok(Math.abs(shown - cost) < 1, `thread ${thread}, ${per} slots a cell: ${shown} of ${cost}`);
+    }
+  }
+});
+
+test("samples fill a cell unless they are fewer than by chance", () => {
+  const worth = new Float64Array(12).fill(1e6);
+  // 64 slots a cell: 60 samples are as good as all, 30 are not.
+  const slots = 128;
+  const entries: [number, number, number][] = [...Array(60).keys()].map((slot): [number, number, number] => [slot, 5, 1]);
+  entries.push(...[...Array(30).keys()].map((slot): [number, number, number] => [64 + slot, 5, 1]));
+  const { pieces } = laidOut(entries, { slots, per: 64, worth, parts: [[0, slots]] });
+  assert.deepEqual(pieces[0], ["0 idle 0-94"]);
+});
+
+test("only the selected slots have pieces, and waits stand in their gaps", () => {
+  const waits = { time: 0, count: 1, start: Float64Array.of(1e6, 6e6), end: Float64Array.of(4e6, 9e6), node: Uint8Array.of(5, 5), kind: Uint8Array.of(0, 2), kindOf: new Uint8Array(12) };
+  const { order, pieces } = laidOut([[0, 3, 1], [2, 4, 1], [8, 5, 1]], { parts: [[2, 8]], waits });
+  assert.deepEqual(pieces, [["0 hash 2-3"]]);
+  const [lane] = order.lanes;
+  assert.deepEqual([...lane.waitStart, ...lane.waitEnd, ...lane.waitKind], [2e6, 6e6, 4e6, 8e6, 0, 2]);
 });

@@ -5,6 +5,7 @@ import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally
 import { NONE, type Recorded, type Thread, threadOfNodes, type Tree } from "./tree.ts";
 import { type Courses, courses, type Grid, HIDDEN, otherSlots, type Slots, type Span, slotsOf, Sums, type Timeline } from "./timeline.ts";
 import type { Measure } from "./interval.ts";
+import { type Order, type OrderGrid, inOrder } from "./order.ts";
 import { type Place, waitPlaces } from "./waits.ts";
 import { carry, type Transform, type Transformed, transform } from "./transform.ts";
 import { findCycles } from "./cycles.ts";
@@ -306,6 +307,20 @@ export class Model {
     const { samples } = this.#metrics[metric];
     const apart = timeline.costs[metric] === null && samples !== null;
     return courses(timeline, timeline.costs[apart ? samples : metric], apart ? this.#worthOf(metric, samples) : null, grid, this.#placesIn(grid, fn));
+  }
+
+  /** The stacks of the shown threads in the order of time. */
+  inOrder(metric: number, grid: OrderGrid): Order {
+    const { timeline } = this.#times!;
+    const { samples } = this.#metrics[metric];
+    const apart = timeline.costs[metric] === null && samples !== null;
+    const costs = timeline.costs[apart ? samples : metric];
+    if (!costs) return { lanes: [], others: 0, small: 0, cell: grid.per * timeline.slotNs };
+    this.#threadOf ??= threadOfNodes(this.#recorded.tree);
+    return inOrder({
+      timeline, costs, worth: apart ? this.#worthOf(metric, samples) : null, tree: this.tree, place: this.#state.place,
+      threadOf: this.#threadOf, parts: this.#part ?? [[0, timeline.slots]],
+    }, grid);
   }
 
   /** By recorded node: its row in a grid, and whether a function is on its stack. */

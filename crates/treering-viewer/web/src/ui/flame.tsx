@@ -16,6 +16,7 @@ import { costSentence } from "./strip.tsx";
 import { openMenu } from "./menu.tsx";
 import { saveFlame } from "./picture.ts";
 import { NoTree, NothingToDraw } from "./reasons.tsx";
+import { TimeOrder } from "./time/order.tsx";
 
 const ROW = 20;
 
@@ -411,15 +412,30 @@ export function ColourChoice() {
   );
 }
 
+/** Stacks added up, or in the order of time where that is known. */
+function OrderChoice() {
+  if (!theProfile().head.time) return null;
+  return <Choice small label="order of stacks" value={route.value.order} options={[["sum", "Aggregated"], ["time", "In time order"]] as const} onChoose={(order) => go({ order })} />;
+}
+
 export function FlamePane() {
   if (!hasTree()) return <section class="pane" aria-label="flame graph"><PaneHead title="Flame graph" /><NoTree /></section>;
-  const { direction, fold } = route.value;
+  const { direction, fold, order } = route.value;
+  if (order === "time") {
+    return (
+      <section class="pane" aria-label="flame graph">
+        <PaneHead title="Flame graph"><OrderChoice />{!isDifference() && <ColourChoice />}</PaneHead>
+        <TimeOrder />
+      </section>
+    );
+  }
   const request = (path: number[], detail: number) => (direction === "callees" ? callees(null, fold, path, detail) : callers(null, path, detail));
   const tree = loadedTree(request([], 0));
   return (
     <section class="pane" aria-label="flame graph">
       <PaneHead title="Flame graph">
         <SmallPieces of="flame graph" />
+        <OrderChoice />
         <Choice small label="direction" value={direction} options={[["callees", "Callees ↓"], ["callers", "Callers ↑"]] as const}
           onChoose={(direction) => go({ direction, zoom: [] })} />
         <ColourChoice />

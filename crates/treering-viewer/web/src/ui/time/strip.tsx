@@ -35,7 +35,7 @@ export function TimeStrip({ compact = false }: { compact?: boolean }) {
 }
 
 /** The least length of a bin, in slots: about two samples fall into one where a thread runs all the time. */
-function leastBin(): number {
+export function leastBin(): number {
   const { period, unit } = theProfile().head.metrics[shownMetric()];
   return unit === "nanoseconds" && period ? Math.max(1, Math.ceil((2.2 * period) / time().slotNs)) : 1;
 }
