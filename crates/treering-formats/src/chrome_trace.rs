@@ -2,7 +2,7 @@
 //!
 //! The format is that of the document "Trace Event Format". Read are calls with their times (`B`, `E` and
 //! `X` events), the samples of V8 that Chrome's developer tools put into traces, and samples with stack
-//! frames as React Native's Hermes writes them.
+//! frames as React Native's Hermes writes them. Written are `B` and `E` events, in a track for each thread.
 //!
 //! ```
 //! use treering_formats::chrome_trace;
@@ -17,16 +17,23 @@
 mod event;
 mod read;
 mod span;
+mod write;
 
 use crate::Foreign;
-use crate::format::Description;
+use crate::format::{Description, Writing};
+use crate::json::says_exporter;
 
 pub use read::read;
 use read::read_within;
+pub use write::{size, write};
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
+    extension: Some("trace.json"),
     import: Some("Trace events of Chrome"),
+    export: Some("Times as calls in a track for each thread, for <https://ui.perfetto.dev>"),
     sorts: &[Foreign::ChromeTrace],
+    says_ours: says_exporter,
+    writing: Writing::OneMetric { write: |profile, metric, output| write(profile, metric, output), size },
     ..Description::unzipped("chrome-trace", "trace events of Chrome", read_within)
 };

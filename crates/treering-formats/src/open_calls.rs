@@ -12,16 +12,22 @@ pub(crate) struct OpenCalls {
     last: u64,
     /// When the run was that long, the times of the events began.
     offset: u64,
+    counted: bool,
 }
 
 impl OpenCalls {
     pub(crate) fn new(thread: ThreadId, time: MetricId) -> Self {
-        Self { thread, time, stack: Vec::new(), last: 0, offset: 0 }
+        Self { thread, time, stack: Vec::new(), last: 0, offset: 0, counted: true }
     }
 
     /// Events whose times are since this time of the run, at most half of the largest number.
     pub(crate) fn since(self, offset: u64) -> Self {
         Self { offset: offset.min(1 << 62), ..self }
+    }
+
+    /// Whether calls are counted, as they are unless this says otherwise.
+    pub(crate) fn counted(self, counted: bool) -> Self {
+        Self { counted, ..self }
     }
 
     pub(crate) fn depth(&self) -> usize {
@@ -38,7 +44,9 @@ impl OpenCalls {
         self.charge(profile, now);
         let above = self.stack.last().map_or(profile.threads[self.thread.index()].root, |&(node, _)| node);
         let (node, folded) = profile.step(above, &Frame::new(function));
-        profile.tree.add_calls(node, 1, u64::from(folded));
+        if self.counted {
+            profile.tree.add_calls(node, 1, u64::from(folded));
+        }
         self.stack.push((node, function));
     }
 

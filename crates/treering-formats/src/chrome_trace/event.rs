@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cpuprofile::node::Node;
 use crate::label::without_mark;
+use crate::speedscope::EXPORTER;
 use crate::{Position, ReadError};
 
 /// A trace; nothing of what is not used is kept.
@@ -18,6 +19,8 @@ pub(crate) struct Trace {
     pub(crate) frames: BTreeMap<String, StackFrame>,
     #[serde(default)]
     pub(crate) samples: Vec<Sample>,
+    #[serde(default, rename = "otherData", deserialize_with = "our_metric")]
+    pub(crate) our_metric: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -145,6 +148,14 @@ fn placed(error: serde_json::Error, text: &[u8], rest: &[u8]) -> ReadError {
     let column = if error.line() <= 1 { error.column() + column } else { error.column() };
     let position = Position::Column { line: (error.line() + lines) as u64, column: column as u64 };
     ReadError { position, ..error.into() }
+}
+
+/// The metric that a trace of ours shows, whose calls are stacks that were put together.
+fn our_metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    let is_ours = text("exporter").is_some_and(|exporter| exporter.starts_with(EXPORTER));
+    Ok(text("treering").filter(|_| is_ours).map(str::to_owned))
 }
 
 /// A number, which may be in quotes.

@@ -62,6 +62,8 @@ struct Reader {
     idle_ns: u64,
     /// How many nodes are named as callees and not told.
     missing: usize,
+    /// Whether the calls are those of a file of ours, which puts together stacks that follow each other.
+    stacks_only: bool,
 }
 
 impl Reader {
@@ -74,6 +76,7 @@ impl Reader {
             threads: HashMap::new(),
             idle_ns: 0,
             missing: 0,
+            stacks_only: false,
         }
     }
 
@@ -220,7 +223,10 @@ impl Reader {
 
     /// Calls with their times, which are those of the run.
     fn calls(&mut self, trace: &Trace) -> Result<(), ReadError> {
-        let time = self.import.profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+        let ours = trace.our_metric.as_deref().filter(|name| !name.is_empty());
+        let metric = Metric::exact(ours.unwrap_or("time"), Unit::Nanoseconds);
+        let time = self.import.profile.add_metric(metric);
+        self.stacks_only = ours.is_some();
         let start = trace.events.iter().filter(|event| is_call(event)).filter_map(|event| event.ts);
         let start = start.fold(f64::INFINITY, f64::min);
         let mut of_threads: BTreeMap<(&str, &str), Vec<(u64, span::Event)>> = BTreeMap::new();
@@ -255,7 +261,8 @@ impl Reader {
         for ((pid, tid), events) in of_threads {
             let thread = self.thread(pid, tid);
             self.import.check_depth(events.len())?;
-            span::add(&mut self.import.profile, thread, time, events, &mut misfits);
+            let counted = !self.stacks_only;
+            span::add(&mut self.import.profile, (thread, time, counted), events, &mut misfits);
             self.import.charge_nodes()?;
         }
         self.note_misfits(&misfits, others);
@@ -264,7 +271,9 @@ impl Reader {
 
     fn function(&mut self, name: &str) -> FunctionId {
         let name = self.import.profile.strings.intern(name);
-        self.import.profile.functions.intern(Function { kind: FunctionKind::Task, ..Function::named(name) })
+        let function = Function::named(name);
+        let kind = if self.stacks_only { function.kind } else { FunctionKind::Task };
+        self.import.profile.functions.intern(Function { kind, ..function })
     }
 
     fn note_misfits(&mut self, misfits: &Misfits, others: u64) {

@@ -26,11 +26,10 @@ pub(crate) struct Misfits {
     pub(crate) open: u64,
 }
 
-/// Adds the calls of a thread, whose events and times are in the order of the file.
+/// Adds the calls of a thread, whose events and times are in the order of the file, to a metric; they may be counted.
 pub(crate) fn add(
     profile: &mut Profile,
-    thread: ThreadId,
-    time: MetricId,
+    (thread, time, counted): (ThreadId, MetricId, bool),
     mut events: Vec<(u64, Event)>,
     misfits: &mut Misfits,
 ) {
@@ -39,7 +38,7 @@ pub(crate) fn add(
         Event::Complete(_, end) => (time, 1, u64::MAX - end),
         _ => (time, 1, 0),
     });
-    let mut calls = Calls { open: OpenCalls::new(thread, time), ends: Vec::new(), last: 0 };
+    let mut calls = Calls { open: OpenCalls::new(thread, time).counted(counted), ends: Vec::new(), last: 0 };
     for (now, event) in events {
         calls.end_complete(profile, now, misfits);
         calls.last = calls.last.max(now);
@@ -144,7 +143,7 @@ mod tests {
             ));
         }
         let mut misfits = Misfits::default();
-        add(&mut profile, thread, time, parsed, &mut misfits);
+        add(&mut profile, (thread, time, true), parsed, &mut misfits);
         let names = |node| {
             let names =
                 profile.tree.path(node).map(|node| profile.functions[profile.tree.function(node)].name);

@@ -6,8 +6,8 @@ use crate::common;
 
 use common::{FIXTURES, fixture, set_checksums, vector};
 use treering_formats::{
-    Format, callgrind, cpuprofile, detect, detect_foreign, firefox, folded, pprof, read_any, read_as,
-    speedscope, trg,
+    Format, callgrind, chrome_trace, cpuprofile, detect, detect_foreign, firefox, folded, pprof, read_any,
+    read_as, speedscope, trg,
 };
 
 /// Numbers that look random, the same in every run.
@@ -33,6 +33,7 @@ fn try_all(bytes: &[u8]) {
         let _ = speedscope::write(&profile, std::io::sink()).unwrap();
         for (metric, _) in profile.metrics() {
             let _ = folded::write(&profile, metric, std::io::sink()).unwrap();
+            let _ = chrome_trace::write(&profile, metric, std::io::sink()).unwrap();
             let _ = firefox::write(&profile, metric, std::io::sink()).unwrap();
             let _ = cpuprofile::write(&profile, metric, std::io::sink()).unwrap();
         }

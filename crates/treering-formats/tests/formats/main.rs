@@ -3,6 +3,7 @@
 mod austin;
 mod callgrind;
 mod cbs_xml;
+mod chrome_trace;
 mod common;
 mod cpuprofile;
 mod firefox;

@@ -111,6 +111,10 @@ impl ValueEnum for To {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(match self {
+            // Perfetto and the format's own document call it so.
+            Self::File(format @ Format::ChromeTrace) => {
+                PossibleValue::new(format.as_str()).alias("trace-event").help(format.export_help()?)
+            }
             Self::File(format) => PossibleValue::new(format.as_str()).help(format.export_help()?),
             Self::Svg => PossibleValue::new("svg").help("A flame graph as a picture, without a script"),
             Self::Dot => PossibleValue::new("dot").help("The call graph for Graphviz"),
@@ -211,6 +215,12 @@ impl Export {
             opened.profile = part;
         }
         let metric = self.chosen_metric(&opened.profile)?;
+        if format == Format::ChromeTrace {
+            let is_time = |metric: MetricId| opened.profile.metrics[metric.index()].unit == Unit::Nanoseconds;
+            metric
+                .filter(|&metric| is_time(metric))
+                .ok_or_else(|| self.no_time(&opened.profile, "trace events hold"))?;
+        }
         self.check_size(format, &opened.profile, metric)?;
         let mut dropped = Dropped::default();
         if format == Format::Gmon {
@@ -371,15 +381,18 @@ impl Export {
     /// The call graph as XML of CBS.
     fn cbs_xml(&self, profile: &Profile, metric: Option<MetricId>) -> Result<Picture, Failure> {
         let file = metric.and_then(|metric| cbs_xml(profile, metric, cbs_xml_format::MARK));
-        file.ok_or_else(|| {
-            let times = profile.cost_metrics().filter(|(_, metric)| metric.unit == Unit::Nanoseconds);
-            let times: Vec<_> = times.map(|(_, metric)| metric.name.as_str()).collect();
-            let failure = Failure::new(format_args!("{}: XML of CBS holds times only", self.file.display()));
-            match times.is_empty() {
-                true => failure.hint("the profile has none; --to csv writes any metric"),
-                false => failure.hint(format_args!("it has: --metric {}", times.join(", "))),
-            }
-        })
+        file.ok_or_else(|| self.no_time(profile, "XML of CBS holds"))
+    }
+
+    /// The metric to write is no time, and a format `holds` nothing else.
+    fn no_time(&self, profile: &Profile, holds: &str) -> Failure {
+        let times = profile.cost_metrics().filter(|(_, metric)| metric.unit == Unit::Nanoseconds);
+        let times: Vec<_> = times.map(|(_, metric)| metric.name.as_str()).collect();
+        let failure = Failure::new(format_args!("{}: {holds} times only", self.file.display()));
+        match times.is_empty() {
+            true => failure.hint("the profile has none; --to csv writes any metric"),
+            false => failure.hint(format_args!("it has: --metric {}", times.join(", "))),
+        }
     }
 
     /// The metric for formats that hold one; nothing if the profile has none.

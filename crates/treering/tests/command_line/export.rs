@@ -64,7 +64,9 @@ fn every_format_has_the_costs_that_reports_show() {
     let [shown, raw] =
         [&[][..], &["--raw"][..]].map(|options: &[&str]| session.flat(options).run_cost() as u64);
     assert!(shown < raw, "{shown} {raw}");
-    for format in ["folded", "pprof", "otlp", "callgrind", "speedscope", "firefox", "cpuprofile"] {
+    for format in
+        ["folded", "pprof", "otlp", "callgrind", "speedscope", "firefox", "cpuprofile", "chrome-trace"]
+    {
         let one = if format == "firefox" { raw / 1000 } else { 0 };
         let near =
             |cost: u64, expected: u64| assert!(cost.abs_diff(expected) <= one, "{format}: {cost} {expected}");

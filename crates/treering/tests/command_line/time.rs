@@ -221,6 +221,27 @@ fn times_go_to_the_firefox_profiler_and_back() {
 }
 
 #[test]
+fn times_go_to_trace_events_with_the_costs_of_all_functions() {
+    let session = Session::new();
+    session.record(&[], &program(&phases(&session), &["60"]));
+    session.output(&["export", "--to", "trace-event", "-o", "there.json"]);
+    let costs = |file: &str| {
+        let report = report(&session, file, &["--min", "0"]);
+        let mut costs = std::collections::BTreeMap::new();
+        for row in report["functions"].as_array().expect("a list") {
+            let name = row["function"].as_str().expect("a name").to_owned();
+            *costs.entry(name).or_insert(0) += row["self_cost"].as_u64().expect("a cost");
+        }
+        costs.retain(|_, cost| *cost > 0);
+        costs
+    };
+    assert_eq!(costs("there.json"), costs("treering.trg"));
+    let outcome = session.run(&["export", "--to", "trace-event", "--metric", "samples", "-o", "no.json"]);
+    assert!(outcome.error().contains("trace events hold times only"), "{outcome:#?}");
+    assert!(!session.path("no.json").exists());
+}
+
+#[test]
 fn calls_of_trace_events_are_in_the_parts_that_their_times_say() {
     let session = Session::new();
     let trace = r#"[{"ph":"X","name":"outer","pid":1,"tid":1,"ts":1000,"dur":10000},

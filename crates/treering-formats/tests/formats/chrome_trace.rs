@@ -1,0 +1,191 @@
+//! Traces of trace events as they are written, and read again. `cpuprofile.rs` has those of other tools.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use crate::common;
+
+use common::{profile, step};
+use proptest::prelude::*;
+use serde_json::Value;
+use treering_formats::{Format, Problem, chrome_trace, is_ours, read_any};
+use treering_profile::{
+    Frame, Function, LineId, Metric, MetricId, NodeId, Process, Profile, RecursionRule, ThreadId, Unit,
+};
+
+const MS: u64 = 1_000_000;
+
+fn written(profile: &Profile, metric: u32) -> (Vec<u8>, Vec<String>) {
+    let mut file = Vec::new();
+    let dropped = chrome_trace::write(profile, MetricId::new(metric), &mut file).unwrap();
+    assert_eq!(chrome_trace::size(profile, MetricId::new(metric)), file.len() as u64);
+    (file, dropped.notes)
+}
+
+/// The calls of a trace: their times in microseconds, and `B` with a name or `E`.
+fn calls(file: &[u8]) -> Vec<String> {
+    let json: Value = serde_json::from_slice(file).unwrap();
+    let events = json["traceEvents"].as_array().unwrap().iter();
+    let calls = events.filter(|event| event["ph"] == "B" || event["ph"] == "E");
+    calls
+        .map(|event| {
+            let name = event["name"].as_str().unwrap_or_default();
+            format!("{} {}{name}", event["ts"], event["ph"].as_str().unwrap())
+        })
+        .collect()
+}
+
+/// A profile of one thread whose stacks `names` cost something at some times; all costs are `metric`'s.
+fn timed(metric: Metric, costs: &[(u64, &str, u64)]) -> Profile {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let metric = profile.add_metric(metric);
+    let thread = profile.add_single_thread("main");
+    add(&mut profile, thread, metric, costs);
+    profile
+}
+
+fn add(profile: &mut Profile, thread: ThreadId, metric: MetricId, costs: &[(u64, &str, u64)]) {
+    let mut timeline = profile.timeline.take().unwrap_or_default();
+    for &(time_ns, names, cost) in costs {
+        let mut node = profile.threads[thread.index()].root;
+        for name in names.split(';') {
+            let name = profile.strings.intern(name);
+            let function = profile.functions.intern(Function::named(name));
+            node = profile.step(node, &Frame::new(function)).0;
+        }
+        profile.tree.add_self_cost(metric, node, cost);
+        timeline.add(time_ns, metric, (node, None::<LineId>), cost);
+    }
+    timeline.compact();
+    profile.timeline = Some(timeline);
+}
+
+fn time() -> Metric {
+    Metric::exact("cpu-clock", Unit::Nanoseconds)
+}
+
+#[test]
+fn neighbouring_stacks_share_the_calls_that_both_have() {
+    let costs = [(0, "main;a", MS), (MS, "main;a;b", MS), (2 * MS, "main;c", MS / 2), (9 * MS, "main;a", 7)];
+    let (file, notes) = written(&timed(time(), &costs), 0);
+    assert!(notes.is_empty(), "{notes:?}");
+    let expected = [
+        "0.0 Bmain",
+        "0.0 Ba",
+        "1000.0 Bb",
+        "2000.0 E",
+        "2000.0 E",
+        "2000.0 Bc",
+        "2500.0 E",
+        "2500.0 E",
+        "9000.0 Bmain",
+        "9000.0 Ba",
+        "9000.007 E",
+        "9000.007 E",
+    ];
+    assert_eq!(calls(&file), expected);
+}
+
+#[test]
+fn a_gap_that_is_shorter_than_a_sample_ends_no_call() {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
+    let clock = profile.add_metric(Metric::sampled("cpu-clock", Unit::Nanoseconds, samples, None));
+    let thread = profile.add_single_thread("main");
+    // The third slot has no sample, the fourth has two, and the next one is far away.
+    add(&mut profile, thread, samples, &[(0, "a", 1), (MS, "a", 1), (3 * MS, "a", 2), (8 * MS, "a", 1)]);
+    let node = NodeId::from_usize(profile.tree.len() - 1);
+    profile.tree.add_self_cost(clock, node, 5 * MS);
+    let (file, _) = written(&profile, 1);
+    assert_eq!(calls(&file), ["0.0 Ba", "4000.0 E", "8000.0 Ba", "9000.0 E"]);
+}
+
+#[test]
+fn costs_that_are_more_than_their_slot_lasts_are_said_to_be_late() {
+    let (file, notes) = written(&timed(time(), &[(0, "a", 3 * MS), (MS, "b", MS)]), 0);
+    assert_eq!(calls(&file), ["0.0 Ba", "3000.0 E", "3000.0 Bb", "4000.0 E"]);
+    assert!(notes.iter().any(|note| note.contains("up to 1.000 ms later than their slots")), "{notes:?}");
+}
+
+#[test]
+fn profiles_without_times_follow_the_order_of_the_tree() {
+    let mut profile = timed(time(), &[(0, "main;a", 5000), (0, "other", 1000), (0, "main;b", 2000)]);
+    profile.timeline = None;
+    let (file, notes) = written(&profile, 0);
+    let expected = ["0.0 Bmain", "0.0 Ba", "5.0 E", "5.0 Bb", "7.0 E", "7.0 E", "7.0 Bother", "8.0 E"];
+    assert_eq!(calls(&file), expected);
+    assert!(notes.iter().any(|note| note.starts_with("the order of time")), "{notes:?}");
+}
+
+/// Samples that were put together looked like counted calls.
+#[test]
+fn files_of_ours_have_their_metric_again_and_no_calls() {
+    let profile = timed(time(), &[(0, "main;a", MS), (4 * MS, "main;b", 3)]);
+    let (file, _) = written(&profile, 0);
+    assert!(is_ours(&file, Format::ChromeTrace) && !is_ours(&file, Format::Firefox));
+    let (format, read, report) = read_any(&file).unwrap();
+    assert_eq!((format, report.is_complete()), (Format::ChromeTrace, true), "{report:?}");
+    assert_eq!((read.metrics.len(), read.metrics[0].name.as_str()), (1, "cpu-clock"));
+    assert!(!read.tree.has_calls());
+    assert_eq!(common::totals(&read), common::totals(&profile));
+    let from_2 = |profile: &Profile| {
+        let range = 2 * MS..9 * MS;
+        profile.part(std::slice::from_ref(&range)).unwrap().run_cost(MetricId::new(0))
+    };
+    assert_eq!((from_2(&profile), from_2(&read)), (3, 3));
+}
+
+#[test]
+fn threads_of_one_number_have_tracks_of_their_own() {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let clock = profile.add_metric(time());
+    for name in ["before", "after"] {
+        let run = treering_profile::RunId::new(0);
+        let process = profile.add_process(Process { run, pid: 7, name: name.to_owned() });
+        let thread = profile.add_thread(process, 9, name);
+        add(&mut profile, thread, clock, &[(0, name, 10)]);
+    }
+    let (file, _) = written(&profile, 0);
+    let (read, _) = chrome_trace::read(&file).unwrap();
+    let threads: Vec<_> = read.threads.iter().map(|thread| thread.name.as_str()).collect();
+    assert_eq!((threads, read.processes.len()), (vec!["before", "after"], 2));
+    assert_eq!(common::totals(&read), common::totals(&profile));
+}
+
+/// The costs of each thread.
+fn of_threads(profile: &Profile) -> Vec<u64> {
+    let threads = profile.node_threads();
+    let mut costs = vec![0; profile.threads.len()];
+    for node in profile.tree.nodes() {
+        costs[threads[node.index()].index()] += profile.tree.self_cost(MetricId::new(0), node);
+    }
+    costs.retain(|&cost| cost > 0);
+    costs.sort_unstable();
+    costs
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn costs_of_any_profile_survive(steps in prop::collection::vec(step(), 0..30)) {
+        let profile = profile(&steps);
+        let cost = profile.run_cost(MetricId::new(0));
+        match chrome_trace::read(&written(&profile, 0).0) {
+            Ok((read, _)) => prop_assert_eq!(of_threads(&read), of_threads(&profile)),
+            Err(error) => prop_assert_eq!(
+                (error, cost),
+                (Problem::Empty("calls (B, E, X) and no samples").into(), 0)
+            ),
+        }
+    }
+
+    #[test]
+    fn costs_at_any_times_survive(
+        costs in prop::collection::vec((0..50 * MS, 0..4_usize, 1..3 * MS), 1..40),
+    ) {
+        const STACKS: [&str; 4] = ["main", "main;a", "main;a;b", "other;a"];
+        let costs: Vec<_> = costs.iter().map(|&(at, stack, cost)| (at, STACKS[stack], cost)).collect();
+        let profile = timed(time(), &costs);
+        let (read, _) = chrome_trace::read(&written(&profile, 0).0).unwrap();
+        prop_assert_eq!(common::totals(&read), common::totals(&profile));
+    }
+}
