@@ -26,6 +26,11 @@ impl Failure {
         self
     }
 
+    /// Starts with the file, or whatever else it is of.
+    pub fn of(self, what: impl Display) -> Self {
+        Self { message: format!("{what}: {}", self.message), ..self }
+    }
+
     /// Ends with another exit status, which should not be 0.
     pub fn status(mut self, status: u8) -> Self {
         self.status = status;

@@ -10,7 +10,7 @@ use treering_compare::{Difference, GroupIndex, LineChanges, Options, Sides, comp
 use treering_profile::Profile;
 use treering_report::{Measured, Outcome as Verdicts, Rows, Style, Verdict};
 
-use super::report::{Part, percent};
+use super::report::{Part, TimePart, percent};
 use crate::ci_files::CiFiles;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
@@ -59,6 +59,8 @@ pub struct Diff {
     files: CiFiles,
     #[command(flatten)]
     part: Part,
+    #[command(flatten)]
+    time: TimePart,
 }
 
 // The views, of which one is shown.
@@ -121,6 +123,7 @@ impl Diff {
         let opened = open_profile(path)?;
         opened.print_warnings();
         let mut profile = opened.profile;
+        self.time.cut_of(&mut profile, path)?;
         if default_metric(&profile).is_none() && profile.tree.has_calls() {
             add_calls_metric(&mut profile);
         }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use treering_analysis::correct;
 use treering_profile::Profile;
 
-use crate::command::report::Part;
+use crate::command::report::{Part, TimePart};
 use crate::failure::{Context as _, Outcome};
 use crate::interpreted::add_sources;
 use crate::open::open_profile;
@@ -28,7 +28,7 @@ pub struct View {
     #[arg(
         long,
         value_name = "PID|FILE",
-        conflicts_with_all = ["file", "diff", "output", "force", "no_source", "focus", "ignore", "hide", "thread", "run"]
+        conflicts_with_all = ["file", "diff", "output", "force", "no_source", "focus", "ignore", "hide", "thread", "run", "from", "to", "phase"]
     )]
     live: Option<String>,
     /// Show what changed since this profile; differences within the error bars are grey
@@ -52,6 +52,8 @@ pub struct View {
     no_source: bool,
     #[command(flatten)]
     part: Part,
+    #[command(flatten)]
+    time: TimePart,
 }
 
 impl View {
@@ -65,15 +67,17 @@ impl View {
         let inputs: Vec<&Path> =
             std::iter::once(&self.file).chain(&self.diff).map(PathBuf::as_path).collect();
         check_page_target(&output, &inputs, self.force)?;
-        let opened = open_profile(&self.file)?;
+        let mut opened = open_profile(&self.file)?;
         opened.print_warnings();
+        self.time.cut_of(&mut opened.profile, &self.file)?;
         let (mut profile, base_runs, changes) = match &self.diff {
             None => (opened.profile, None, None),
             Some(base) => {
-                let opened_base = open_profile(base)?;
+                let mut opened_base = open_profile(base)?;
                 opened_base.print_warnings();
+                self.time.cut_of(&mut opened_base.profile, base)?;
                 let both = difference::both((base, &self.file), &opened_base.profile, &opened.profile)?;
-                // The verdict is of the whole runs.
+                // The verdict is of all that ran.
                 let changes = both.changes.filter(|_| self.part.is_everything());
                 (both.profile, Some(both.base_runs), changes)
             }

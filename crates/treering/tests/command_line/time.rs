@@ -241,6 +241,29 @@ fn times_go_to_trace_events_with_the_costs_of_all_functions() {
     assert!(!session.path("no.json").exists());
 }
 
+/// `diff` and `view` showed whole runs only.
+#[test]
+fn parts_of_two_runs_are_compared() {
+    let session = Session::new();
+    for name in ["a.trg", "b.trg"] {
+        session.record(&[], &program(&phases(&session), &["60"]));
+        std::fs::rename(session.path("treering.trg"), session.path(name)).expect("it was recorded");
+    }
+    let half = ["--metric", "samples", "--to", "50%"];
+    let text = session.output(&[&["diff", "a.trg", "b.trg", "--json"][..], &half].concat());
+    let difference: Value = serde_json::from_str(&text).expect("it is JSON");
+    for (file, side) in [("a.trg", "base"), ("b.trg", "head")] {
+        let shown = run_cost(&report(&session, file, &half));
+        assert_eq!(difference["verdict"]["run_cost"][side], shown, "{side}: {text}");
+    }
+    let outcome = session.run(&["diff", "a.trg", "b.trg", "--from", "1h"]);
+    assert!(outcome.error().contains("a.trg: the part is outside of the run"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("the nearest time with a sample: --from"), "{outcome:#?}");
+    assert_eq!(outcome.shell_status(), 2);
+    let outcome = session.run(&["view", "a.trg", "--from", "50%", "--no-open", "-o", "page.html"]);
+    assert!(outcome.status.success() && outcome.stderr.contains("note: a.trg: shown: "), "{outcome:#?}");
+}
+
 #[test]
 fn calls_of_trace_events_are_in_the_parts_that_their_times_say() {
     let session = Session::new();

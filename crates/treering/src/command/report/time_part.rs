@@ -1,6 +1,7 @@
 //! The part of a run that a view shows, as options choose it.
 
 use std::ops::Range;
+use std::path::Path;
 use std::str::FromStr;
 
 use treering_profile::{NoPart, Profile};
@@ -104,6 +105,16 @@ impl TimePart {
         Ok(())
     }
 
+    /// The same for a profile among several, or for a view that does not print all notes: they are printed here, with
+    /// the file that they are of.
+    pub fn cut_of(&self, profile: &mut Profile, file: &Path) -> Result<(), Failure> {
+        let known = profile.metadata.notes.len();
+        self.cut(profile).map_err(|failure| failure.of(file.display()))?;
+        let notes = &profile.metadata.notes;
+        notes[known..].iter().for_each(|note| tell!("note: {}: {}", file.display(), note.0));
+        Ok(())
+    }
+
     /// The first and the last time of the part.
     pub fn bounds(&self, profile: &Profile) -> Result<Range<u64>, Failure> {
         let ranges = self.ranges(profile)?;
@@ -156,7 +167,9 @@ fn explained(error: NoPart, profile: &Profile, ranges: &[Range<u64>]) -> Failure
     match error {
         NoPart::NoTime => without_time(),
         NoPart::Outside { length_ns } => {
-            Failure::new(format_args!("the part is outside of the run, which took {}", time(length_ns)))
+            let failure =
+                Failure::new(format_args!("the part is outside of the run, which took {}", time(length_ns)));
+            with_nearest(failure, last_measured(profile, length_ns))
         }
         NoPart::TooShort { slot_ns } => {
             Failure::new(format_args!("the part is too short: times are known to {} only", time(slot_ns)))
@@ -164,15 +177,31 @@ fn explained(error: NoPart, profile: &Profile, ranges: &[Range<u64>]) -> Failure
         NoPart::Empty { nearest } => {
             let (from, to) = around.unwrap_or_default();
             let failure = Failure::new(format_args!("nothing was measured from {from} to {to}"));
-            match nearest.filter(|_| profile.timeline.is_some()) {
-                Some((from, to)) => failure.hint(format_args!(
-                    "the nearest time with a sample: --from {} --to {}",
-                    time(from),
-                    time(to)
-                )),
-                None => failure,
-            }
+            with_nearest(failure, nearest)
         }
+    }
+}
+
+fn with_nearest(failure: Failure, nearest: Option<(u64, u64)>) -> Failure {
+    match nearest {
+        Some((from, to)) => failure.hint(format_args!(
+            "the nearest time with a sample: --from {} --to {}",
+            time(from),
+            time(to)
+        )),
+        None => failure,
+    }
+}
+
+/// The last slot in which something was measured.
+fn last_measured(profile: &Profile, length_ns: u64) -> Option<(u64, u64)> {
+    let slot_ns = profile.timeline.as_ref()?.slot_ns;
+    let start = length_ns.saturating_sub(1) / slot_ns * slot_ns;
+    let last = start..length_ns;
+    match profile.part(std::slice::from_ref(&last)) {
+        Ok(_) => Some((last.start, last.end)),
+        Err(NoPart::Empty { nearest }) => nearest,
+        Err(_) => None,
     }
 }
 
