@@ -16,7 +16,7 @@ use crate::arguments::{Arguments, Command};
 use crate::open::{Opened, open_profile};
 
 /// The options of each view.
-const VIEWS: [&str; 20] = [
+const VIEWS: [&str; 21] = [
     "--flat",
     "--flat --unit samples",
     "--flat --unit percent",
@@ -37,6 +37,7 @@ const VIEWS: [&str; 20] = [
     "--threads",
     "--processes",
     "--metrics",
+    "--timeline",
 ];
 
 /// A profile and its name in messages.
@@ -208,7 +209,7 @@ fn every_view_and_export_of_merged_profiles_ends_without_a_panic() {
 }
 
 /// Options, with values of which one changes something where it can.
-const OPTIONS: [&[&str]; 16] = [
+const OPTIONS: [&[&str]; 17] = [
     &["--full-names"],
     &["--metric samples"],
     &["--sort name"],
@@ -225,6 +226,7 @@ const OPTIONS: [&[&str]; 16] = [
     &["--hide ^s"],
     &["--thread nobody"],
     &["--run 7"],
+    &["--from 40%"],
 ];
 
 /// The views of what fixtures hold, each once; a function of the profile stands for NAME. Executions of code are in
