@@ -4,7 +4,7 @@
 //
 // FOLDER gets a picture of each state.
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { launch, settled } from "./chromium.mjs";
@@ -76,6 +76,8 @@ await threads();
 await compares();
 await repeats();
 await ordered();
+await peaks();
+await without();
 await marks();
 await odd();
 await phone();
@@ -217,6 +219,53 @@ async function repeats() {
   await picture("stall-band");
   await press("g");
   check((await state()).mode === "tracks", "G again shows the tracks");
+}
+
+/** P goes from peak to peak of the current function, and around the run. */
+async function peaks() {
+  await open("stall", "fn=write_pages");
+  const found = [];
+  for (let at = 0; at < 3; at++) {
+    await press("p");
+    await page.waitForFunction((before) => window.treering.state().steps[0] && window.treering.state().steps[0].target !== before, { polling: 50 }, found.at(-1) ?? "");
+    await drawn();
+    found.push((await state()).steps[0].target);
+  }
+  // A stall of 140 ms, or of 40, stands in each two seconds.
+  const starts = found.map((target) => Number(target.split("-")[0]));
+  check(starts[1] - starts[0] > 1.5e6 && starts[1] - starts[0] < 2.5e6 && starts[2] > starts[1], `the peaks are ${found}`);
+  const share = await page.evaluate(() => {
+    const all = window.treering.functions();
+    return all.find((one) => one.function === "write_pages").self / all.reduce((sum, one) => sum + one.self, 0);
+  });
+  check(share > 0.5, `write_pages is ${share} of a peak`);
+  // Threads by their names, in the search.
+  await open("convoy");
+  await page.focus("#search");
+  await page.keyboard.type("thread:3");
+  await drawn();
+  check(/1 thread/.test(await text(".search .hit")), `the search says ${await text(".search .hit")}`);
+  await press("Enter");
+  check((await state()).steps[0]?.kind === "threads" && (await state()).q === "" && /worker 3/.test(await text(".crumbs")), `the breadcrumb is ${await text(".crumbs")}`);
+  // The lower edge has room for fewer tracks.
+  await page.focus(".time-edge");
+  await press("ArrowUp");
+  check((await state()).tracks === 3 && (await page.$$(".time-label")).length === 3, `three tracks, not ${(await page.$$(".time-label")).length}`);
+  check(/tracks=3/.test(await hash()), "the address has the tracks");
+}
+
+/** A profile without time has a sentence instead. */
+async function without() {
+  await open("phases");
+  const html = readFileSync(made.get("phases"), "utf8");
+  const head = /<script[^>]*id="head"[^>]*>([^<]*)</.exec(html);
+  const none = html.replace(head[1], () => JSON.stringify({ ...JSON.parse(head[1]), time: null }));
+  writeFileSync(join(scratch, "none.html"), none);
+  await page.goto(`file://${join(scratch, "none.html")}`);
+  await settled(page);
+  check(/No time in this profile.*record.*perf, Firefox/.test(await text(".time-none")), `it says ${await text(".time-none")}`);
+  check(!(await page.$("#time-plot")), "it has no strip");
+  await picture("without");
 }
 
 /** O shows the stacks of the selected part in the order of time; magnifying selects nothing. */

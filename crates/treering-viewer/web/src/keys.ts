@@ -7,7 +7,8 @@ import { rows } from "./ui/functions.tsx";
 import { closeMenu } from "./ui/menu.tsx";
 import { openHottest } from "./ui/tree.tsx";
 import { unitsOf } from "./ui/cost.ts";
-import { alone, selectSpan, toggleCompare, toggleZoom } from "./ui/time/selection.ts";
+import { alone, selectSpan, toggleCompare, toggleZoom, toPeak } from "./ui/time/selection.ts";
+import { leastBin } from "./ui/time/strip.tsx";
 import { functionKey, select } from "./state.ts";
 
 /** The keys, for the help. */
@@ -18,7 +19,7 @@ export const KEYS: [string, string][] = [
   ["Shift ← →", "flame graph: pan"], ["1 – 6", "overview, flame, sandwich, graph, tree, callers tree"], ["S W B C", "source, waits (without waits, lines of the whole program), blocks, charts"],
   ["M V", "next metric, next unit (Shift: previous)"], ["R", "recursion folded or not"], ["I D ?", "how it was measured, dark or light, keys"],
   ["/ N Shift N", "search, next match, previous match"], ["#", "search the current name"], ["Shift Enter", "the search becomes a filter"],
-  ["F X K L", "focus, ignore, hide, collapse the library"], ["T", "time: into the strip, and folds it; without time, threads and processes"], ["A", "time: compare the selection with the rest of the run, per second; Alt drag with another part"], ["G", "time: heatmap; Shift drag selects the same part of every column"], ["O", "time: flame graph in the order of time"], ["Z", "time: zoom to the selection, whole run"], ["← → Shift ← →", "time: moves the selection, its end"], ["Menu", "of the function: right click, or a long press"], ["U Shift U", "undo the last transform, all of them"], ["Esc", "leave, clear, close"],
+  ["F X K L", "focus, ignore, hide, collapse the library"], ["T", "time: into the strip, and folds it; without time, threads and processes"], ["A", "time: compare the selection with the rest of the run, per second; Alt drag with another part"], ["G", "time: heatmap; Shift drag selects the same part of every column"], ["O", "time: flame graph in the order of time"], ["P Shift P", "time: next, previous peak of the current function, or of all costs"], ["Z", "time: zoom to the selection, whole run"], ["← → Shift ← →", "time: moves the selection, its end"], ["Menu", "of the function: right click, or a long press"], ["U Shift U", "undo the last transform, all of them"], ["Esc", "leave, clear, close"],
 ];
 
 /** Adds a transform of a function: the current one, where no other is named. */
@@ -107,6 +108,7 @@ const LETTERS: Record<string, (event: KeyboardEvent) => void> = {
     const { order, view } = route.peek();
     if (theProfile().head.time) go({ order: order === "time" ? "sum" : "time", view: view === "overview" || view === "flame" ? view : "flame" });
   },
+  p: (event) => void (theProfile().head.time && toPeak(event.shiftKey ? -1 : 1, leastBin())),
   z: () => void (theProfile().head.time && toggleZoom()),
   f: () => addStep("focus"),
   x: () => addStep("ignore"),

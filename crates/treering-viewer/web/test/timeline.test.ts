@@ -4,6 +4,8 @@ import { Model } from "../src/model/analysis.ts";
 import { binomialTest, falseDiscoveryLimit } from "../src/model/binomial.ts";
 import { clockFor, moment, readSpan, spanText, tickStep, tickText, writeSpan } from "../src/model/moment.ts";
 import { inOrder, type Lane } from "../src/model/order.ts";
+import { peaks } from "../src/model/peaks.ts";
+import { parseQuery } from "../src/model/search.ts";
 import { heat, rhythm } from "../src/model/rhythm.ts";
 import { countOf, otherSlots, readTimeline, slotsOf, Sums, type Timeline } from "../src/model/timeline.ts";
 import type { Recorded } from "../src/model/tree.ts";
@@ -322,4 +324,32 @@ test("only the selected slots have pieces, and waits stand in their gaps", () =>
   assert.deepEqual(pieces, [["0 hash 2-3"]]);
   const [lane] = order.lanes;
   assert.deepEqual([...lane.waitStart, ...lane.waitEnd, ...lane.waitKind], [2e6, 6e6, 4e6, 8e6, 0, 2]);
+});
+
+test("peaks are what is higher than the mean by two standard deviations", () => {
+  const course = new Float64Array(100).fill(1);
+  course.set([9, 8], 20);
+  course[60] = 10;
+  assert.deepEqual(peaks(course), [[20, 22], [60, 61]]);
+  assert.deepEqual(peaks(new Float64Array(100).fill(3)), []);
+  assert.deepEqual(peaks([]), []);
+});
+
+test("a search for threads leaves the search for functions", () => {
+  const fn = { short: "netlink", full: "netlink", module: "", file: "", regex: () => false };
+  const none = () => ({ self: 0, total: 0 });
+  const only = parseQuery("thread:Net");
+  assert.deepEqual([only.threads, only.rest, only.matches(fn, none)], [["net"], "", false]);
+  const both = parseQuery("link thread:net");
+  assert.deepEqual([both.threads, both.rest, both.matches(fn, none)], [["net"], "link", true]);
+  assert.equal(parseQuery("").matches(fn, none), false);
+});
+
+test("in the order of time a thread that ran for less than a pixel is seen", () => {
+  const { tree } = sketch(TREE);
+  const timeline = readTimeline({ slotNs: 1e6, lengthNs: 4e6, perSlot: Uint32Array.of(3, 0, 0, 0), node: Uint8Array.of(3, 4, 5), costs: [], waits: null });
+  const shown = { timeline, costs: [290, 300, 280], worth: null, tree, place: null, threadOf: new Uint32Array(tree.length), parts: [[0, 4]] as [number, number][] };
+  const { lanes, small } = inOrder(shown, { from: 0, to: 4, per: 2, least: 1e5, isTime: true });
+  // One stack stands for all of the cell: the parts of a common caller are one piece.
+  assert.deepEqual([[...lanes[0].start], [...lanes[0].end], [...lanes[0].fn], small], [[0], [2e5], [tree.fn[4]], 2]);
 });

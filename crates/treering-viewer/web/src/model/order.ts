@@ -162,13 +162,21 @@ class Pieces {
     if (this.#cell.size === 0) return;
     let total = 0;
     for (const cost of this.#cell.values()) total += cost;
-    const width = (end - start) * (isTime ? filled(total / (end - start), this.#samples) : 1);
+    const cell = end - start;
+    // A thread that ran for less than a pixel is seen all the same.
+    const width = Math.max(cell * (isTime ? filled(total / cell, this.#samples) : 1), Math.min(cell, 2 * this.#least));
     // Nodes are numbered in the order of the tree.
     const nodes = [...this.#cell].sort(([a], [b]) => a - b);
+    const largest = nodes.reduce((best, one) => (one[1] > best[1] ? one : best));
+    const isOne = (largest[1] / total) * width < this.#least;
+    if (isOne) {
+      this.small += nodes.length - 1;
+      this.#place(largest[0], start, start + width);
+    }
     let at = start;
-    for (const [node, cost] of nodes) {
+    for (const [node, cost] of isOne ? [] : nodes) {
       const until = at + (cost / total) * width;
-      if (until - at < this.#least / 2) this.small++;
+      if (until - at < this.#least) this.small++;
       else this.#place(node, at, until);
       at = until;
     }

@@ -1,4 +1,4 @@
-// The language of the search box: text without arguments, /regex/, module:, file:, self>1, total>5.
+// The language of the search box: text without arguments, /regex/, module:, file:, thread:, self>1, total>5.
 
 export interface Searchable {
   /** The name as it is shown, without arguments. */
@@ -17,6 +17,10 @@ export interface Query {
   problem: string | null;
   /** Its regular expressions, as they were written. */
   regexes: string[];
+  /** The names of threads that it asks for, which are no part of what functions are. */
+  threads: string[];
+  /** The search without them. */
+  rest: string;
   matches(fn: Searchable, shares: () => { self: number; total: number }): boolean;
 }
 
@@ -27,13 +31,23 @@ export function parseQuery(text: string): Query {
   const tests: Test[] = [];
   const regexes: string[] = [];
   let problem: string | null = null;
+  const threads: string[] = [];
+  const others: string[] = [];
   for (const word of words(text)) {
+    const thread = /^thread:(.+)$/.exec(word);
+    if (thread) {
+      threads.push(thread[1].toLowerCase());
+      continue;
+    }
+    others.push(word);
     if (REGEX.test(word)) regexes.push(word);
     const test = readWord(word);
     if (typeof test === "string") problem = test;
     else tests.push(test);
   }
-  return { text, problem, regexes: problem ? [] : regexes, matches: (fn, shares) => !problem && tests.every((test) => test(fn, shares)) };
+  // A search for threads alone matches no function.
+  const matches: Test = (fn, shares) => !problem && tests.length > 0 && tests.every((test) => test(fn, shares));
+  return { text, problem, regexes: problem ? [] : regexes, threads, rest: others.join(" "), matches };
 }
 
 const REGEX = /^\/.+\/i?$/;

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { addStep } from "../keys.ts";
-import { askRanIn, go, hasTree, menu, notice, theProfile } from "../state.ts";
+import { askRanIn, go, hasTree, menu, notice, select, theProfile } from "../state.ts";
 import { selectSpan } from "./time/selection.ts";
 
 /** How long a finger rests for a menu, in ms. */
@@ -65,8 +65,14 @@ async function copy(text: string) {
   field.value = text;
   document.body.append(field);
   field.select();
-  if (!document.execCommand("copy")) notice.value = `this browser does not let the page copy; the name is ${text}`;
+  if (!document.execCommand("copy")) notice.value = `this browser does not let the page copy; the text is ${text}`;
   field.remove();
+}
+
+/** Copies the address of the page as it is, with the function as the current one. */
+function copyLink(fn: number) {
+  select(fn);
+  void copy(location.href);
 }
 
 /** Selects the part of the run in which a function had any cost. */
@@ -103,6 +109,7 @@ export function FunctionMenu() {
     ] as [string, () => void][] : []),
     ...(profile.head.time ? [["Select the time from its first to its last sample", () => void selectRun(fn)]] as [string, () => void][] : []),
     ["Copy name", () => void copy(profile.fullName(fn))],
+    ["Copy link to this state", () => copyLink(fn)],
     ["Open source", () => go({ fn, tab: "source", pane: "source", view: "overview" })],
     ["Find this name", () => go({ q: profile.name(fn).last })],
   ];

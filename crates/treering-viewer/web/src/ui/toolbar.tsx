@@ -5,7 +5,8 @@ import { percent, plural } from "../model/numbers.ts";
 import { visible } from "../model/visible.ts";
 import { analysis, generation, go, isCompared, matches, partMeasure, route, searchProblem, shownMetric, spanOf, theProfile, threadsOpen, VIEWS, wholeCost, type Step, type View } from "../state.ts";
 import { readSpan, spanText } from "../model/moment.ts";
-import { threadName } from "./time/rows.ts";
+import { parseQuery } from "../model/search.ts";
+import { followThreads, threadName, threadsNamed } from "./time/rows.ts";
 import { alone, clock, snapped } from "./time/selection.ts";
 import { Choice } from "./parts.tsx";
 import { matchedShare } from "./matched.ts";
@@ -63,25 +64,32 @@ function Search() {
   const input = useRef<HTMLInputElement>(null);
   const now = route.value;
   const problem = now.q ? searchProblem(now.q) : null;
-  const share = now.q && !problem ? matchedShare() : null;
+  const { threads, rest } = parseQuery(now.q);
+  const asksThreads = threads.length > 0 && theProfile().head.shape === "tree";
+  if (asksThreads) followThreads();
+  const found = asksThreads ? threadsNamed(threads) : [];
+  const share = now.q && !problem && !asksThreads ? matchedShare() : null;
   return (
     <div class={problem ? "search wrong" : "search"} role="search">
       <span aria-hidden="true">⌕</span>
       <input ref={input} id="search" type="search" value={now.q} placeholder="search functions" spellcheck={false} autocomplete="off"
-        aria-label="search functions: text, /regex/, module:, file:, self>1" aria-invalid={problem !== null}
+        aria-label="search functions: text, /regex/, module:, file:, self>1; thread: for threads" aria-invalid={problem !== null}
         onInput={(event) => go({ q: event.currentTarget.value }, true)}
         onKeyDown={(event) => {
           if (event.key === "Escape") {
             if (now.q) go({ q: "" }, true);
             else input.current?.blur();
             event.stopPropagation();
+          } else if (event.key === "Enter" && asksThreads) {
+            // Threads are a filter at once, as by a click on a label.
+            if (found.length) go({ steps: [...now.steps.filter((step) => step.kind !== "threads"), { kind: "threads", target: `t:${found.join(",")}` }], q: rest, zoom: [] });
           } else if (event.key === "Enter" && event.shiftKey && now.q && !problem) {
             go({ steps: [...now.steps, { kind: "focus", target: `q:${now.q}` }], q: "" });
           } else if (event.key === "Enter") {
             input.current?.blur();
           }
         }} />
-      {problem ? <span class="hit">{problem}</span> : share !== null ? <span class="hit"><b>{percent(share)}</b> of the {partMeasure(now.metric) ? "selection" : "run"}</span> : <kbd>/</kbd>}
+      {problem ? <span class="hit">{problem}</span> : asksThreads ? <span class="hit">{found.length ? <><b>{plural(found.length, "thread")}</b> <kbd>Enter</kbd></> : "no such thread"}</span> : share !== null ? <span class="hit"><b>{percent(share)}</b> of the {partMeasure(now.metric) ? "selection" : "run"}</span> : <kbd>/</kbd>}
     </div>
   );
 }

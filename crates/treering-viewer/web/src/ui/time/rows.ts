@@ -8,7 +8,7 @@ import { askThreads, failure, route, theProfile } from "../../state.ts";
 const SINGLE = 12;
 
 /** The most tracks, however many are asked for. */
-const MOST = 60;
+export const MOST = 60;
 
 /** A track. */
 export interface Track {
@@ -45,6 +45,12 @@ export const counts = computed(() => ({ threads: threads.value.length, processes
 
 function processOf(thread: ThreadCost): string {
   return `${thread.pid} ${thread.process}`;
+}
+
+/** The threads whose own name, or whose process's, has one of these texts in it. */
+export function threadsNamed(texts: string[]): number[] {
+  const has = ({ name, process }: ThreadCost) => texts.some((text) => name.toLowerCase().includes(text) || process.toLowerCase().includes(text));
+  return [...threads.value.keys()].filter((at) => has(threads.value[at]));
 }
 
 /** The name of a thread, as labels and sentences show it. */

@@ -2,8 +2,9 @@
 
 import { signal } from "@preact/signals";
 import { type Clock, clockFor, writeSpan } from "../../model/moment.ts";
+import { peaks } from "../../model/peaks.ts";
 import type { Span } from "../../model/timeline.ts";
-import { busy, go, route, type Route, spanOf, theProfile } from "../../state.ts";
+import { askCourses, busy, course, failure, go, notice, route, type Route, spanOf, theProfile } from "../../state.ts";
 import { treesAreThere } from "../trees.ts";
 import type { Time } from "../../profile.ts";
 
@@ -137,4 +138,24 @@ export function move(steps: number, which: "both" | "from" | "to") {
   const held = which === "both" ? Math.max(-span.from, Math.min(limit - span.to, by)) : by;
   const next = { ...span, from: which === "to" ? span.from : span.from + held, to: which === "from" ? span.to : span.to + held };
   if (next.to - next.from >= slotNs) selectSpan(snapped(next), true);
+}
+
+/** How many bins a run is divided into for its peaks, at most. */
+const PEAK_BINS = 1000;
+
+/** Selects the next or the previous peak of the current function, or of all costs where it has none, around the run. */
+export async function toPeak(by: 1 | -1, leastBin: number) {
+  if (!course.peek()) return;
+  const { slots, slotNs } = time();
+  const per = Math.max(leastBin, Math.ceil(slots / PEAK_BINS));
+  const grid = { from: 0, to: slots, per, rowOf: new Uint16Array(theProfile().head.threads), rows: 0 };
+  const found = await askCourses(grid).catch((error: Error) => void (failure.value = `peaks cannot be found: ${error.message}`));
+  if (!found) return;
+  const ofFunction = peaks(found.current);
+  const all = ofFunction.length ? ofFunction : peaks(found.cost);
+  if (!all.length) return void (notice.value = "no part of the run is higher than its mean by two standard deviations");
+  const now = spanOf(route.peek().steps)?.from ?? (by > 0 ? -1 : Number.POSITIVE_INFINITY);
+  const spans = all.map(([from, to]): Span => snapped({ from: from * per * slotNs, to: to * per * slotNs, period: null }));
+  const next = by > 0 ? (spans.find(({ from }) => from > now) ?? spans[0]) : (spans.findLast(({ from }) => from < now) ?? spans[spans.length - 1]);
+  selectSpan(next);
 }

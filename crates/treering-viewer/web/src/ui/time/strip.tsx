@@ -10,7 +10,7 @@ import { axisHeight, type Drawn, flagsOf, heightOf, OVERVIEW, paint, type Pictur
 import { Grip, useBrush } from "./brush.tsx";
 import { TimeHead } from "./head.tsx";
 import { HeatPlot } from "./heat.tsx";
-import { all, counts, followThreads, opened, room, rowOf, type Track, tracks } from "./rows.ts";
+import { all, counts, followThreads, MOST, opened, room, rowOf, type Track, tracks } from "./rows.ts";
 import { clock, seen, selected, time } from "./selection.ts";
 
 /** The height of a track: a finger needs more of it, and a large screen has room. */
@@ -24,7 +24,7 @@ function labelWidth(): number {
 }
 
 export function TimeStrip({ compact = false }: { compact?: boolean }) {
-  if (!theProfile().head.time) return null;
+  if (!theProfile().head.time) return compact ? null : <p class="time-none">{withoutTime()}</p>;
   return (
     <section class="time" aria-label="time">
       <TimeHead compact={compact} />
@@ -32,6 +32,16 @@ export function TimeStrip({ compact = false }: { compact?: boolean }) {
       {!route.value.folded && !compact && route.value.mode === "heat" && <HeatPlot labels={labelWidth()} />}
     </section>
   );
+}
+
+/** The reason why there is no strip, and what has one. */
+function withoutTime(): string {
+  const { baseRuns, runs, shape, collector } = theProfile().head;
+  if (baseRuns) return "No strip of time: two profiles are compared, and each has its own time. --from and --to compare the same part of both.";
+  if (runs.length > 1) return "No strip of time: the profile is of several runs, and each has its own time.";
+  const known = "Time is kept by record, unless --no-time is given, and by imports of perf, Firefox, .cpuprofile, speedscope and calls of trace events.";
+  const why = shape !== "tree" ? ": it has no stacks" : collector ? `, which is of ${collector}` : "";
+  return `No time in this profile${why}. ${known}`;
 }
 
 /** The least length of a bin, in slots: about two samples fall into one where a thread runs all the time. */
@@ -97,7 +107,7 @@ function Body({ compact }: { compact: boolean }) {
   followThreads();
   const [box, size] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);
-  room.value = innerHeight >= 1500 ? 10 : 6;
+  room.value = route.value.tracks || (innerHeight >= 1500 ? 10 : 6);
   const list = compact ? [] : tracks.value;
   const found = useCourses(list, size.width);
   const brush = useBrush(box);
@@ -123,6 +133,7 @@ function Body({ compact }: { compact: boolean }) {
   const { theme } = route.value;
   void theme;
   return (
+    <>
     <div class="time-body" style={{ gridTemplateColumns: `${labelWidth()}px minmax(0, 1fr)`, height: `${height}px` }}>
       <Labels list={list} axis={axis} scale={most[1]} />
       <div class="time-plot" ref={box} id="time-plot" tabIndex={0} role="group" aria-label={`course of the run: ${described(list)}`} {...brush}>
@@ -137,6 +148,32 @@ function Body({ compact }: { compact: boolean }) {
         {compact ? null : <PhoneLabels list={list} axis={axis} />}
       </div>
     </div>
+    {!compact && (list.length > 1 || route.value.tracks > 0) && <Edge shown={list.length} />}
+    </>
+  );
+}
+
+/** The lower edge of the strip: dragged or moved by arrow keys it has room for more or fewer tracks; a double click restores. */
+function Edge({ shown }: { shown: number }) {
+  const set = (tracks: number) => go({ tracks: Math.max(1, Math.min(MOST, Math.round(tracks))) }, true);
+  return (
+    <div class="time-edge" role="separator" aria-orientation="horizontal" aria-valuemin={1} aria-valuemax={MOST} aria-valuenow={shown} aria-label="tracks of the strip" tabIndex={0}
+      onKeyDown={(event) => {
+        const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+        if (by === undefined) return;
+        set(shown + by);
+        event.preventDefault();
+        event.stopPropagation();
+      }}
+      onDblClick={() => go({ tracks: 0 }, true)}
+      onPointerDown={(event) => {
+        const from = event.clientY;
+        const target = event.currentTarget;
+        target.setPointerCapture(event.pointerId);
+        const move = (moved: PointerEvent) => set(shown + (moved.clientY - from) / trackHeight());
+        target.addEventListener("pointermove", move);
+        target.addEventListener("pointerup", () => target.removeEventListener("pointermove", move), { once: true });
+      }} />
   );
 }
 
