@@ -117,9 +117,11 @@ impl Tables {
     /// As those of [`open`](Self::open); or another process is at work.
     pub fn open_to_change(archive: &Path) -> Result<Self, Error> {
         let folder = archive.join("tables");
-        make_folder(&folder)?;
+        make_folder(&folder).map_err(system("make", &folder))?;
         let path = folder.join("lock");
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        // That of another user of a shared archive may be read-only.
+        let opened = File::open(&path)
+            .or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).open(&path));
         let file = opened.map_err(system("write", &path))?;
         let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => lock,
@@ -230,7 +232,7 @@ impl Tables {
     /// A file that is readable for those for whom the folder is.
     pub(crate) fn new_file(&self) -> io::Result<NamedTempFile> {
         let folder = self.folder.join(INCOMING);
-        std::fs::create_dir_all(&folder)?;
+        make_folder(&folder)?;
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         tempfile::Builder::new().permissions(mode).tempfile_in(folder)
     }
@@ -266,8 +268,16 @@ pub(crate) fn hash(content: &[u8]) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(crate) fn make_folder(folder: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(folder).map_err(system("make", folder))
+/// Makes a folder with the rights of the one that it is in: all who may write into the archive may go on there.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    let made = std::fs::create_dir(folder).and_then(|()| {
+        let above = folder.parent().unwrap_or(Path::new("/"));
+        std::fs::set_permissions(folder, std::fs::metadata(above)?.permissions())
+    });
+    match made {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
 }
 
 pub(crate) fn system(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {

@@ -34,7 +34,7 @@ impl Tables {
         let name = hash(content);
         let path = self.path(table, day, &name);
         let folder = self.folder.join(table);
-        make_folder(&folder)?;
+        make_folder(&folder).map_err(system("make", &folder))?;
         let written = self.new_file().and_then(|mut file| {
             file.write_all(content)?;
             file.as_file().sync_all()?;
