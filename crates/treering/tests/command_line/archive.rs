@@ -473,7 +473,7 @@ fn an_archive_as_output_of_a_collector_keeps_its_profile() {
         let outcome = session.run(&words(options));
         assert!(!outcome.status.success() && outcome.stderr.contains(said), "{outcome:#?}");
     }
-    // What cannot be kept is not lost.
+    // A profile that cannot be kept is not lost.
     std::fs::write(session.path("kept/treering-archive.json"), "{\"treering_archive\": 99}")
         .expect("it can be written");
     let outcome = session.run(&words(&["count", "-q", "-o", "kept", "--", "true"]));

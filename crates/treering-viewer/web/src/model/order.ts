@@ -189,7 +189,7 @@ class Pieces {
     const path: number[] = [];
     for (let at = node; parent[at] !== NONE; at = parent[at]) path.push(at);
     path.reverse();
-    // What is outside of every function has a row of its own.
+    // Costs outside of every function have a row of their own.
     if (path.length === 0) path.push(node);
     const touches = start - this.#end <= this.#least;
     let same = 0;

@@ -38,7 +38,7 @@ pub struct Add {
 }
 
 impl Add {
-    /// What is to be added, with what the profiles themselves tell.
+    /// The files to be added, with what the profiles themselves tell.
     pub fn of(archive: PathBuf, files: Vec<PathBuf>) -> Self {
         Self { archive, files, project: None, version_name: String::new(), host: None, rank: None }
     }

@@ -53,7 +53,7 @@ impl Gc {
                 (days, tables.collect(self.dry_run).map_err(wrong)?)
             }
             Some(bucket) => {
-                // What was counted is of the copy.
+                // The counts so far are of the copy.
                 (collected.files, collected.bytes) = (0, 0);
                 self.sweep(&bucket, &mut archive, &collected.runs)?
             }
