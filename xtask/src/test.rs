@@ -147,7 +147,13 @@ pub(crate) const LINTED: [&str; 3] = ["--", "-D", "warnings"];
 
 /// Checks the format of all sources.
 pub(crate) fn formatting() -> Passed {
-    succeeds(workspace::cargo().args(["fmt", "--all", "--check"]))
+    match succeeds(workspace::cargo().args(["fmt", "--all", "--check"])) {
+        // It is a workspace of its own.
+        Passed::Yes => {
+            succeeds(workspace::cargo().args(["fmt", "--check", "--manifest-path", "query/Cargo.toml"]))
+        }
+        other => other,
+    }
 }
 
 /// Makes the documentation, and refuses warnings.
