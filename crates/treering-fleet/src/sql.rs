@@ -163,13 +163,14 @@ pub struct Question {
 }
 
 /// All of them.
-pub const QUESTIONS: [Question; 10] = [
+pub const QUESTIONS: [Question; 11] = [
     Question { name: "flat", text: include_str!("../queries/flat.sql") },
     Question { name: "stacks", text: include_str!("../queries/stacks.sql") },
     Question { name: "versions", text: include_str!("../queries/versions.sql") },
     Question { name: "outliers", text: include_str!("../queries/outliers.sql") },
     Question { name: "percentiles", text: include_str!("../queries/percentiles.sql") },
     Question { name: "growth", text: include_str!("../queries/growth.sql") },
+    Question { name: "changes", text: include_str!("../queries/changes.sql") },
     Question { name: "callers", text: include_str!("../queries/callers.sql") },
     Question { name: "new", text: include_str!("../queries/new.sql") },
     Question { name: "runs", text: include_str!("../queries/runs.sql") },

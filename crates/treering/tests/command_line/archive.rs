@@ -349,22 +349,23 @@ for name in sys.argv[1:]:
 "#;
 
 /// Each question, with what it needs.
-const QUESTIONS: [&[&str]; 10] = [
+const QUESTIONS: [&[&str]; 11] = [
     &["--named", "flat"],
     &["--named", "stacks"],
     &["--named", "versions", "--base", "1", "--head", "2"],
     &["--named", "outliers"],
     &["--named", "percentiles", "--project", "solve"],
     &["--named", "growth"],
+    &["--named", "changes"],
     &["--named", "callers", "--function", "work"],
     &["--named", "new", "--since", "2026-11-03"],
     &["--named", "runs", "--function", "work", "--limit", "3"],
     &["--named", "imbalance", "--since", "2026-11-02"],
 ];
 
-/// Six days, of which each has a run on each of six hosts, one of which is slow in `late`; two versions.
+/// Nine days, of which each has a run on each of six hosts, one of which is slow in `late`; two versions.
 fn several_days(session: &Session) {
-    for day in 1..=6_u64 {
+    for day in 1..=9_u64 {
         for host in 0..6_u64 {
             let name = format!("{day}-{host}.txt");
             let late = if host == 4 { 50 } else { 3 };
@@ -372,7 +373,7 @@ fn several_days(session: &Session) {
                 (&["main"], 2),
                 (&["work", "main"], 60 + day + host),
                 (&["late", "work", "main"], late),
-                (&["fresh", "main"], if day > 3 { 1 } else { 0 }),
+                (&["fresh", "main"], if day > 3 { 20 } else { 0 }),
             ];
             let mut text = String::new();
             for (stack, samples) in stacks {
@@ -395,6 +396,33 @@ fn several_days(session: &Session) {
         }
     }
     of_kept(session, "compact", &[]);
+}
+
+/// The host with a planted fault is found, and no other one; so is the day on which a function came.
+#[test]
+fn planted_faults_are_found_on_their_host_and_day() {
+    let session = Session::new();
+    several_days(&session);
+    let exact = Session::new();
+    for host in 0..6 {
+        folded(&exact, "x.folded", if host == 4 { 4000 } else { 100 + host });
+        add(&exact, &["--project", "solve", "--host", &format!("h{host}")], &["x.folded"]);
+    }
+    of_kept(&exact, "compact", &[]);
+    for engine in engines() {
+        let hosts = |session: &Session| {
+            let found = asked(session, engine, &["--named", "outliers"]);
+            found.iter().map(|row| row["host"].to_string()).collect::<std::collections::BTreeSet<_>>()
+        };
+        let slow = std::collections::BTreeSet::from([Value::from("\"h4\"").to_string()]);
+        assert_eq!(hosts(&session), slow, "{engine}");
+        // Without samples, as of counted programs, the hosts' own spread is all that there is.
+        assert_eq!(hosts(&exact), slow, "{engine}");
+        let changes = asked(&session, engine, &["--named", "changes"]);
+        let fresh = changes.iter().find(|row| row["name"] == "\"fresh\"").expect("it is found");
+        assert_eq!(fresh["since_day"], "\"2026-11-04\"", "{engine}");
+        assert!(changes.iter().all(|row| row["name"] != "\"main\""), "{changes:#?}");
+    }
 }
 
 #[test]
