@@ -81,7 +81,10 @@ export function inOrder(shown: Shown, grid: OrderGrid): Order {
   }
   const all = [...sums.keys()].filter((thread) => sums[thread] > 0).sort((a, b) => sums[b] - sums[a] || a - b);
   const lanes = all.slice(0, MOST).map((thread) => new Pieces(thread, sums[thread], tree, grid.least));
-  const laneOf = new Map(lanes.map((lane) => [lane.thread, lane]));
+  const laneOf: (Pieces | undefined)[] = Array(tree.roots.length);
+  for (const lane of lanes) laneOf[lane.thread] = lane;
+  // By node, what it cost in the present cell.
+  const cell = new Float64Array(tree.length);
 
   for (let from = grid.from; from < grid.to; from += grid.per) {
     const to = Math.min(grid.to, from + grid.per);
@@ -89,11 +92,15 @@ export function inOrder(shown: Shown, grid: OrderGrid): Order {
       if (!inside[slot - grid.from]) continue;
       for (let entry = first[slot]; entry < first[slot + 1]; entry++) {
         const at = placeOf(entry);
-        if (at !== NONE && costs[entry] > 0) laneOf.get(threadOf[node[entry]])?.take(at, amount(entry), worth ? costs[entry] : 0);
+        const lane = laneOf[threadOf[node[entry]]];
+        if (at === NONE || !lane || !(costs[entry] > 0)) continue;
+        if (cell[at] === 0) lane.nodes.push(at);
+        cell[at] += amount(entry);
+        if (worth) lane.samples += costs[entry];
       }
     }
     const [start, end] = [from * slotNs, Math.min(lengthNs, to * slotNs)];
-    for (const lane of lanes) lane.endCell(start, end, grid.isTime);
+    for (const lane of lanes) lane.endCell(start, end, grid.isTime, cell);
   }
   addWaits(shown, grid, laneOf);
   const done = lanes.map((lane) => lane.done());
@@ -107,7 +114,7 @@ function selectedSlots(parts: readonly Slots[], { from, to }: OrderGrid): Uint8A
   return inside;
 }
 
-function addWaits({ timeline, place, threadOf, parts }: Shown, grid: OrderGrid, laneOf: Map<number, Pieces>) {
+function addWaits({ timeline, place, threadOf, parts }: Shown, grid: OrderGrid, laneOf: (Pieces | undefined)[]) {
   const { waits, slotNs } = timeline;
   if (!waits) return;
   for (const [from, to] of parts) {
@@ -116,7 +123,7 @@ function addWaits({ timeline, place, threadOf, parts }: Shown, grid: OrderGrid, 
       const [start, until] = [Math.max(begin, waits.start[wait]), Math.min(end, waits.end[wait])];
       const at = waits.node[wait];
       if (until - start < grid.least || (place && place[at] === NONE)) continue;
-      laneOf.get(threadOf[at])?.waits.push([start, until, waits.kind[wait]]);
+      laneOf[threadOf[at]]?.waits.push([start, until, waits.kind[wait]]);
     }
   }
 }
@@ -131,13 +138,13 @@ interface Open {
 class Pieces {
   readonly thread: number;
   readonly waits: [start: number, end: number, kind: number][] = [];
+  /** The nodes that have a cost in the present cell, and how many samples it has. */
+  nodes: number[] = [];
+  samples = 0;
   small = 0;
   #cost: number;
   #tree: Tree;
   #least: number;
-  /** The nodes of a cell, and what they cost in it. */
-  #cell = new Map<number, number>();
-  #samples = 0;
   #open: Open[] = [];
   /** Until when what is open lasts. */
   #end = Number.NEGATIVE_INFINITY;
@@ -152,36 +159,32 @@ class Pieces {
     this.#least = least;
   }
 
-  take(at: number, cost: number, samples: number) {
-    this.#cell.set(at, (this.#cell.get(at) ?? 0) + cost);
-    this.#samples += samples;
-  }
-
   /** Places the stacks of a cell: each as wide as its share, in the order of the tree, as that in time is unknown. */
-  endCell(start: number, end: number, isTime: boolean) {
-    if (this.#cell.size === 0) return;
-    let total = 0;
-    for (const cost of this.#cell.values()) total += cost;
-    const cell = end - start;
+  endCell(start: number, end: number, isTime: boolean, costs: Float64Array) {
+    if (this.nodes.length === 0) return;
+    let [total, largest] = [0, this.nodes[0]];
+    for (const node of this.nodes) {
+      total += costs[node];
+      if (costs[node] > costs[largest]) largest = node;
+    }
+    const long = end - start;
     // A thread that ran for less than a pixel is seen all the same.
-    const width = Math.max(cell * (isTime ? filled(total / cell, this.#samples) : 1), Math.min(cell, 2 * this.#least));
-    // Nodes are numbered in the order of the tree.
-    const nodes = [...this.#cell].sort(([a], [b]) => a - b);
-    const largest = nodes.reduce((best, one) => (one[1] > best[1] ? one : best));
-    const isOne = (largest[1] / total) * width < this.#least;
-    if (isOne) {
-      this.small += nodes.length - 1;
-      this.#place(largest[0], start, start + width);
-    }
+    const width = Math.max(long * (isTime ? filled(total / long, this.samples) : 1), Math.min(long, 2 * this.#least));
+    const least = (this.#least / width) * total;
+    // Where all are too small, the largest one stands for the cell.
+    const seen = costs[largest] < least ? [largest] : this.nodes.filter((node) => costs[node] >= least);
+    this.small += this.nodes.length - seen.length;
+    // Those that are too small come last, as nothing. Nodes are numbered in the order of the tree.
+    seen.sort((a, b) => a - b);
+    const scale = costs[largest] < least ? width / costs[largest] : width / total;
     let at = start;
-    for (const [node, cost] of isOne ? [] : nodes) {
-      const until = at + (cost / total) * width;
-      if (until - at < this.#least) this.small++;
-      else this.#place(node, at, until);
-      at = until;
+    for (const node of seen) {
+      this.#place(node, at, at + costs[node] * scale);
+      at += costs[node] * scale;
     }
-    this.#cell.clear();
-    this.#samples = 0;
+    for (const node of this.nodes) costs[node] = 0;
+    this.nodes.length = 0;
+    this.samples = 0;
   }
 
   #place(node: number, start: number, end: number) {
