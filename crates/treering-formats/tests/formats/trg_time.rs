@@ -195,3 +195,18 @@ fn times_that_fit_nothing_are_reported() {
         assert_eq!(read.timeline, profile.timeline, "{kind} {payload:?}");
     }
 }
+
+/// Later versions read what the first one with times wrote. The file is a seed of the fuzzer, too.
+#[test]
+fn the_fixture_with_times_is_read() {
+    let (read, report) = trg::read(&crate::common::fixture("trg/timed.trg")).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(read.timeline, with_everything().timeline);
+}
+
+#[test]
+#[ignore = "writes the fixture anew"]
+fn write_the_fixture_with_times() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/formats/trg/timed.trg");
+    std::fs::write(path, written(&with_everything())).unwrap();
+}

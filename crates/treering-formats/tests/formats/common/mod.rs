@@ -434,6 +434,7 @@ pub(crate) const FIXTURES: &[&str] = &[
     "swi-profile/data.json",
     "swi-profile/data.txt",
     "trg/small.trg",
+    "trg/timed.trg",
 ];
 
 /// The bytes of one of the blocks of `docs/formats/trg.md` that are marked `hex`: what follows `#` in a line is a comment.
