@@ -1,11 +1,12 @@
 //! The difference of two profiles.
 
 use hashbrown::HashMap;
-use treering_analysis::{Measure, RUNS_FOR_SPREAD, default_metric, student};
+use treering_analysis::{Measure, RUNS_FOR_SPREAD, student};
 use treering_profile::{MetricId, Profile, Unit};
 
 use crate::cause::{Cause, Code, cause};
 use crate::code::{CodeDifference, ProgramCode};
+use crate::common_metric::{common_metric, is_period_known_of_one};
 use crate::contexts::Contexts;
 use crate::noise::{bounds, discoveries};
 use crate::pairing::{GroupIndex, Pairing};
@@ -29,6 +30,8 @@ pub enum NotComparable {
     NotMeasured(Sides<bool>, String),
     /// The metric has another unit in each.
     OtherUnit(String),
+    /// It counts samples, and these were not taken alike.
+    OtherSampling(String),
     /// They are sums of different numbers of runs.
     OtherRuns(Sides<usize>),
 }
@@ -54,6 +57,10 @@ impl std::fmt::Display for NotComparable {
                 f,
                 "base is the sum of {} runs and head of {}, so costs cannot be compared",
                 runs.base, runs.head
+            ),
+            Self::OtherSampling(name) => write!(
+                f,
+                "{name} were not taken alike in both, of another event or at another rate, so their numbers cannot be compared"
             ),
             Self::OtherUnit(name) => write!(f, "{name} has another unit in each profile"),
         }
@@ -114,8 +121,15 @@ pub struct ArcChange {
 /// The difference of two profiles in one metric.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// The name of the metric.
+    /// The name of the metric in the head.
     pub metric: String,
+    /// Its name in the base where that differs: processor time has several.
+    pub base_metric: Option<String>,
+    /// The metric in each profile.
+    pub metrics: Sides<MetricId>,
+    /// Whether it counts samples, and one profile alone tells how often they were taken: another rate may be all that
+    /// changed.
+    pub may_be_of_another_rate: bool,
     /// Its unit.
     pub unit: Unit,
     /// Whether the costs are counts, which two runs of a deterministic program have in common; times never are.
@@ -223,6 +237,11 @@ pub fn compare_with_code(
     let is_exact = !is_sampled && counts_calls && metric.unit != Unit::Nanoseconds;
     Ok(Difference {
         metric: metric.name.clone(),
+        base_metric: Some(&base.metrics[metrics.base.index()].name)
+            .filter(|name| **name != metric.name)
+            .cloned(),
+        metrics,
+        may_be_of_another_rate: is_period_known_of_one(profiles, metrics),
         unit: metric.unit,
         is_exact,
         run,
@@ -243,39 +262,6 @@ fn only_changed(code: &CodeDifference, functions: &[FunctionChange]) -> Option<G
     let only = changed.next().filter(|_| changed.next().is_none())?;
     (code.constants.is_empty() && code.not_compared.is_empty() && code.compilers.is_empty())
         .then_some(only.group)
-}
-
-/// The metric that is compared, in both.
-fn common_metric(profiles: Sides<&Profile>, wanted: Option<&str>) -> Result<Sides<MetricId>, NotComparable> {
-    let names = |profile: &Profile| -> Vec<String> {
-        profile.cost_metrics().map(|(_, metric)| metric.name.clone()).collect()
-    };
-    let find = |profile: &Profile, name: &str| {
-        let id = profile.find_metric(name)?;
-        profile.cost_metrics().any(|(known, _)| known == id).then_some(id)
-    };
-    let in_both =
-        |name: &str| Some(Sides { base: find(profiles.base, name)?, head: find(profiles.head, name)? });
-    let chosen = match wanted {
-        Some(name) => {
-            let has = profiles.map(|profile| find(profile, name).is_some());
-            in_both(name).ok_or_else(|| NotComparable::NotMeasured(has, name.to_owned()))?
-        }
-        None => {
-            let default = |profile: &Profile| {
-                default_metric(profile).map(|id| profile.metrics[id.index()].name.clone())
-            };
-            let all = names(profiles.head);
-            let first = default(profiles.head).into_iter().chain(default(profiles.base)).chain(all);
-            let found = first.filter_map(|name| in_both(&name)).next();
-            found.ok_or_else(|| NotComparable::NoMetric(profiles.map(names)))?
-        }
-    };
-    let of = |profile: &Profile, id: MetricId| {
-        (profile.metrics[id.index()].unit, profile.metrics[id.index()].name.clone())
-    };
-    let (base, head) = (of(profiles.base, chosen.base), of(profiles.head, chosen.head));
-    if base.0 == head.0 { Ok(chosen) } else { Err(NotComparable::OtherUnit(head.1)) }
 }
 
 /// The interval of the difference of the means of runs, times their number. Of each side's mean by Student's t

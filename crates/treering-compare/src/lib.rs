@@ -26,6 +26,7 @@ mod apart;
 mod cause;
 mod change_point;
 pub mod code;
+mod common_metric;
 mod contexts;
 mod difference;
 mod growth;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use treering_analysis::{LineTable, Measure};
-use treering_profile::{FunctionId, Profile, StringId};
+use treering_profile::{FunctionId, MetricId, Profile, StringId};
 
 use crate::difference::Difference;
 use crate::pairing::GroupIndex;
@@ -59,8 +59,8 @@ pub fn lines(
 ) -> Option<LineChanges> {
     let functions = difference.pairing.groups.get(group)?.functions.as_ref();
     let of = Sides {
-        base: FunctionLines::of(base, &difference.metric, functions.base)?,
-        head: FunctionLines::of(head, &difference.metric, functions.head)?,
+        base: FunctionLines::of(base, difference.metrics.base, functions.base),
+        head: FunctionLines::of(head, difference.metrics.head, functions.head),
     };
     let mut files: Vec<&String> =
         of.base.costs.keys().chain(of.head.costs.keys()).map(|(file, _)| file).collect();
@@ -94,8 +94,8 @@ struct FunctionLines<'a> {
 }
 
 impl<'a> FunctionLines<'a> {
-    fn of(profile: &'a Profile, metric: &str, functions: &[FunctionId]) -> Option<Self> {
-        let basis = basis(profile, profile.find_metric(metric)?);
+    fn of(profile: &'a Profile, metric: MetricId, functions: &[FunctionId]) -> Self {
+        let basis = basis(profile, metric);
         let mut of = Self {
             costs: Costs::new(),
             elsewhere: Measure::default(),
@@ -122,7 +122,7 @@ impl<'a> FunctionLines<'a> {
                 of.texts.insert(file, source.text.lines().collect());
             }
         }
-        Some(of)
+        of
     }
 
     fn cost(&self, file: &str, line: Option<u32>) -> Measure {

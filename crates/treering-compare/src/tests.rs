@@ -1,7 +1,7 @@
-use treering_profile::{Function, Module, ModuleKind, Profile};
-use treering_testing::{stacks, trace};
+use treering_profile::{Function, Metric, MetricId, Module, ModuleKind, Profile, Unit};
+use treering_testing::{STACK_PERIOD_NS, stacks, trace};
 
-use crate::{Difference, Options, PairedBy, Pairing, Reason, compare, join};
+use crate::{Difference, NotComparable, Options, PairedBy, Pairing, Reason, compare, join};
 
 fn difference(base: &Profile, head: &Profile) -> Difference {
     compare(base, head, &Options::default()).expect("they can be compared")
@@ -239,4 +239,44 @@ fn joined_profiles_have_the_names_of_the_head() {
         assert_eq!(name(function), group.name);
     }
     assert!(profile.validate().is_ok());
+}
+
+/// `samples` samples, one for each of these milliseconds of an event; nothing where that is not known.
+fn sampled(event: &str, period_ms: Option<u64>, samples: u64) -> Profile {
+    let mut profile = stacks(&format!("main;work {samples}"));
+    let (time, counted) = (MetricId::new(0), MetricId::new(1));
+    let Some(period_ms) = period_ms else {
+        profile.metrics[0] = Metric::exact(event, Unit::Nanoseconds);
+        return profile;
+    };
+    profile.metrics[0] =
+        Metric::sampled(event, Unit::Nanoseconds, counted, Some(period_ms * STACK_PERIOD_NS));
+    let nodes: Vec<_> = profile.tree.nodes().collect();
+    for node in nodes {
+        let more = profile.tree.self_cost(time, node) * (period_ms - 1);
+        profile.tree.add_self_cost(time, node, more);
+    }
+    profile
+}
+
+/// Ten times as many samples at ten times the rate are no change.
+#[test]
+fn processor_time_of_another_name_and_rate_is_compared_as_time() {
+    let (base, head) = (sampled("cpu-time", Some(10), 7), sampled("cpu-clock", Some(1), 70));
+    let compared = difference(&base, &head);
+    assert_eq!((compared.metric.as_str(), compared.base_metric.as_deref()), ("cpu-clock", Some("cpu-time")));
+    assert_eq!(compared.run.change(), 0);
+}
+
+#[test]
+fn numbers_of_samples_of_other_rates_are_refused() {
+    let (base, head) = (sampled("page-time", Some(10), 7), sampled("cpu-clock", Some(1), 70));
+    let refused = compare(&base, &head, &Options::default()).map(|_| ());
+    assert_eq!(refused, Err(NotComparable::OtherSampling("samples".to_owned())));
+    let wanted = Options { metric: Some("samples".to_owned()) };
+    assert!(compare(&sampled("cpu-clock", Some(10), 7), &head, &wanted).is_err());
+    assert!(compare(&sampled("cpu-clock", Some(1), 7), &head, &wanted).is_ok());
+    assert!(
+        compare(&sampled("cpu-clock", None, 7), &head, &wanted).is_ok_and(|of| of.may_be_of_another_rate)
+    );
 }

@@ -9,7 +9,8 @@ use crate::number::{grouped, plural};
 use crate::printable::printable;
 use crate::style::Style;
 
-/// Lines that begin with a word each: `paired`, `renamed`, `alone`, `inlined`, `changed`, `compiler`, `callers`, `runs`.
+/// Lines that begin with a word each: `paired`, `renamed`, `alone`, `inlined`, `changed`, `compiler`, `callers`, `metric`, `rate`,
+/// `runs`.
 pub(super) fn fact_lines(difference: &Difference) -> Vec<(&'static str, String)> {
     let mut lines = vec![("paired", paired(difference))];
     lines.extend(renamed(difference).map(|text| ("renamed", text)));
@@ -20,6 +21,15 @@ pub(super) fn fact_lines(difference: &Difference) -> Vec<(&'static str, String)>
     if difference.contexts.is_none() {
         let text = "callers were not compared: one of both has no stacks, so costs per call are averages over all callers";
         lines.push(("callers", text.to_owned()));
+    }
+    if let Some(base) = &difference.base_metric {
+        let (base, head) = (printable(base), printable(&difference.metric));
+        lines.push(("metric", format!("{base} of base and {head} of head, both processor time")));
+    }
+    if difference.may_be_of_another_rate {
+        let text =
+            "how often samples were taken is not known of both: another rate alone changes their number";
+        lines.push(("rate", text.to_owned()));
     }
     if !difference.is_exact {
         let runs = difference.runs;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use treering_analysis::{Basis, FindError, add_calls_metric, correct, default_metric, find_function};
 use treering_compare::{Difference, GroupIndex, LineChanges, Options, Sides, compare_with_code, lines};
-use treering_profile::Profile;
+use treering_profile::{MetricId, Profile};
 use treering_report::{Measured, Outcome as Verdicts, Rows, Style, Verdict};
 
 use super::report::{Part, TimePart, percent};
@@ -207,20 +207,19 @@ fn line_changes(
 
 /// The function of that name in the head, or else in the base.
 fn find(difference: &Difference, profiles: Sides<&Profile>, name: &str) -> Result<GroupIndex, Failure> {
-    let find_in = |profile: &Profile| {
-        let basis = Basis::of(profile, profile.find_metric(&difference.metric)?);
-        Some(find_function(profile, &basis, name, |_| false))
+    let find_in = |profile: &Profile, metric: MetricId| {
+        find_function(profile, &Basis::of(profile, metric), name, |_| false)
     };
+    let metrics = difference.metrics;
     let groups = &difference.pairing.of;
-    match find_in(profiles.head) {
-        Some(Ok(function)) => return Ok(groups.head[function.index()].unwrap_or(0)),
-        Some(Err(error @ FindError::Ambiguous { .. })) => return Err(not_found(&error)),
-        Some(Err(FindError::NotFound { .. })) | None => {}
+    match find_in(profiles.head, metrics.head) {
+        Ok(function) => return Ok(groups.head[function.index()].unwrap_or(0)),
+        Err(error @ FindError::Ambiguous { .. }) => return Err(not_found(&error)),
+        Err(FindError::NotFound { .. }) => {}
     }
-    match find_in(profiles.base) {
-        Some(Ok(function)) => Ok(groups.base[function.index()].unwrap_or(0)),
-        Some(Err(error)) => Err(not_found(&error)),
-        None => Err(Failure::new(format_args!("no function is called {name:?}"))),
+    match find_in(profiles.base, metrics.base) {
+        Ok(function) => Ok(groups.base[function.index()].unwrap_or(0)),
+        Err(error) => Err(not_found(&error)),
     }
 }
 
