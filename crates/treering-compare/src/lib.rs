@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod apart;
+mod blocks;
 mod cause;
 mod change_point;
 pub mod code;
@@ -42,6 +43,7 @@ mod split;
 mod tests;
 
 pub use apart::Apart;
+pub use blocks::{BlockChange, BlockChanges, ExecutedBlock, blocks};
 pub use cause::{Cause, Reason};
 pub use change_point::change_points;
 pub use contexts::{ContextChange, Contexts};

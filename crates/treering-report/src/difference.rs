@@ -3,6 +3,7 @@
 //! Always base → head, and change = head − base. The first line is the verdict, and no row contradicts it.
 
 mod amounts;
+mod blocks;
 mod call_graph;
 mod facts;
 mod flat;
@@ -12,6 +13,7 @@ mod markdown;
 mod tree;
 mod verdict;
 
+pub use blocks::{difference_blocks_json, difference_blocks_text};
 pub use call_graph::difference_call_graph_text;
 pub use flat::difference_text;
 pub use json::difference_json;

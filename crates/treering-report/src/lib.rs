@@ -58,9 +58,9 @@ pub use cbs_xml::cbs_xml;
 pub use ci::{Measured, bencher_json, benchmark_action_json, junit_xml};
 pub use csv::flat_csv;
 pub use difference::{
-    Outcome, Rows, Verdict, difference_call_graph_text, difference_json, difference_lines_json,
-    difference_lines_text, difference_markdown, difference_text, difference_tree_text, in_ascii,
-    markdown_code, markdown_text,
+    Outcome, Rows, Verdict, difference_blocks_json, difference_blocks_text, difference_call_graph_text,
+    difference_json, difference_lines_json, difference_lines_text, difference_markdown, difference_text,
+    difference_tree_text, in_ascii, markdown_code, markdown_text,
 };
 pub use dot::{GraphLimits, call_graph_dot};
 pub use drcov::{Binary, drcov};

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use treering_analysis::{Basis, FindError, add_calls_metric, correct, default_metric, find_function};
-use treering_compare::{Difference, GroupIndex, LineChanges, Options, Sides, compare_with_code, lines};
+use treering_compare::{
+    BlockChanges, Difference, GroupIndex, LineChanges, Options, Sides, blocks, compare_with_code, lines,
+};
 use treering_profile::{MetricId, Profile};
 use treering_report::{Measured, Outcome as Verdicts, Rows, Style, Verdict};
 
@@ -41,7 +43,7 @@ pub struct Diff {
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
     /// Print Markdown for a review comment
-    #[arg(long, conflicts_with_all = ["tree", "callgraph", "lines"])]
+    #[arg(long, conflicts_with_all = ["tree", "callgraph", "lines", "blocks"])]
     markdown: bool,
     /// The metric to compare [default: the first one that both have]
     #[arg(long, value_name = "NAME")]
@@ -79,6 +81,9 @@ struct View {
     /// The source lines that changed, of FUNCTION, or else of the function that changed most
     #[arg(long, value_name = "FUNCTION", num_args = 0..=1)]
     lines: Option<Option<String>>,
+    /// The basic blocks that changed, of FUNCTION, or else of the function that changed most; both were counted
+    #[arg(long, value_name = "FUNCTION", num_args = 0..=1)]
+    blocks: Option<Option<String>>,
 }
 
 impl Diff {
@@ -148,6 +153,13 @@ impl Diff {
                 false => treering_report::difference_lines_text(difference, &changes, style, rows),
             });
         }
+        if let Some(function) = &self.view.blocks {
+            let changes = block_changes(difference, profiles, function.as_deref())?;
+            return Ok(match self.json {
+                true => treering_report::difference_blocks_json(difference, &changes),
+                false => treering_report::difference_blocks_text(difference, &changes, style, rows),
+            });
+        }
         if self.json {
             return Ok(treering_report::difference_json(difference, self.view.tree));
         }
@@ -190,19 +202,50 @@ fn line_changes(
     profiles: Sides<&Profile>,
     name: Option<&str>,
 ) -> Result<LineChanges, Failure> {
-    let group = match name {
-        Some(name) => find(difference, profiles, name)?,
-        None => {
-            let first = difference.functions.first().filter(|first| first.self_cost.change() != 0);
-            first.ok_or_else(|| Failure::new("no function changed"))?.group
-        }
-    };
+    let group = named_or_first(difference, profiles, name)?;
     let changes = lines(profiles.base, profiles.head, difference, group);
     changes.filter(|changes| !changes.lines.is_empty()).ok_or_else(|| {
         let name = &difference.pairing.groups[group].name;
         Failure::new(format_args!("neither profile knows the lines of {name}"))
             .hint("build the program with -g, and count or record it again")
     })
+}
+
+/// The basic blocks of the function of that name, or else of the one that changed most.
+fn block_changes(
+    difference: &Difference,
+    profiles: Sides<&Profile>,
+    name: Option<&str>,
+) -> Result<BlockChanges, Failure> {
+    let group = named_or_first(difference, profiles, name)?;
+    let changes = blocks(profiles.base, profiles.head, difference, group).map_err(|has_blocks| {
+        let side = match (has_blocks.base, has_blocks.head) {
+            (false, false) => "neither profile has",
+            (false, true) => "base does not have",
+            _ => "head does not have",
+        };
+        Failure::new(format_args!("{side} basic blocks"))
+            .hint("count both: treering count -- PROGRAM; --lines compares the lines of any two profiles")
+    })?;
+    if changes.blocks.is_empty() {
+        let name = &difference.pairing.groups[group].name;
+        return Err(Failure::new(format_args!("no basic block is known of {name}"))
+            .hint("interpreted functions and those of other tools have none"));
+    }
+    Ok(changes)
+}
+
+/// The function of that name, or else the one that changed most.
+fn named_or_first(
+    difference: &Difference,
+    profiles: Sides<&Profile>,
+    name: Option<&str>,
+) -> Result<GroupIndex, Failure> {
+    if let Some(name) = name {
+        return find(difference, profiles, name);
+    }
+    let first = difference.functions.first().filter(|first| first.self_cost.change() != 0);
+    Ok(first.ok_or_else(|| Failure::new("no function changed"))?.group)
 }
 
 /// The function of that name in the head, or else in the base.

@@ -239,6 +239,39 @@ fn lines_of_a_function_are_compared() {
     assert!(outcome.error().contains("neither profile knows the lines of work"), "{outcome:#?}");
 }
 
+/// The blocks of a function add up to its self cost in each version.
+#[test]
+fn blocks_of_a_function_are_compared() {
+    let session = Session::new();
+    two_versions(&session, &[]);
+    let document = difference(&session, &[]);
+    for name in ["hash", "intern", "parse"] {
+        let blocks = difference(&session, &["--blocks", name]);
+        let compared = blocks["blocks"].as_array().expect("blocks");
+        assert!(!compared.is_empty(), "{blocks}");
+        for side in ["base", "head"] {
+            let cost = |block: &Value| block[side]["instructions_executed"].as_i64().unwrap_or(0);
+            let sum: i64 = compared.iter().map(cost).sum();
+            assert_eq!(
+                Some(sum),
+                row(&document, name)["self_cost"][side].as_i64(),
+                "{name} {side}: {blocks}"
+            );
+        }
+    }
+    // Its code is the same at other addresses.
+    let intern = difference(&session, &["--blocks", "intern"]);
+    for block in intern["blocks"].as_array().expect("blocks") {
+        let executions = |side: &str| block[side]["executions"].as_i64();
+        assert_eq!(executions("head"), executions("base").map(|base| 2 * base), "{block}");
+    }
+    let text = session.output(&["diff", "before.trg", "after.trg", "--blocks"]);
+    assert!(text.starts_with("intern") && text.contains("1,000 → 2,000"), "{text}");
+    std::fs::write(session.path("a.folded"), "main;work 100\n").expect("it can be written");
+    let outcome = session.run(&["diff", "a.folded", "a.folded", "--blocks", "work"]);
+    assert!(outcome.error().contains("neither profile has basic blocks"), "{outcome:#?}");
+}
+
 /// The code of a program: a function that may be changed, one that may be renamed, constants, and many that stay.
 const CODE: &str = r#"
     #include <stdio.h>
