@@ -164,6 +164,25 @@ fn output_that_differs_from_round_to_round_is_noted() {
     assert_eq!(shown("./q")["output"], "a6328afc76e9db71da297ebff4b0d3e7a7eb3b01d917c05a6573fef121b6ecb6");
 }
 
+/// Each run reads what all runs before it have written.
+#[test]
+fn counts_of_a_program_that_does_other_work_each_time_decide_nothing() {
+    let session = Session::new();
+    let script = "echo x >> log; while read -r line; do :; done < log";
+    for version in ["before", "after"] {
+        let named = ["run", "--exact", "-n", "1", "--name", "reader", "--version-name", version];
+        let outcome = bench(&session, &named, &["sh", "-c", script]);
+        assert!(outcome.status.success(), "{outcome:#?}");
+        let warning = format!("warning: reader {version}: two runs of it were counted, with ");
+        assert!(outcome.stderr.contains(&warning), "{outcome:#?}");
+    }
+    let run = listed(&session)[0]["run"].as_str().expect("a run").to_owned();
+    let notes = json(&session, &["show", &run], &[])["notes"].to_string();
+    assert!(notes.contains("two runs of it were counted, with "), "{notes}");
+    let compared = json(&session, &["compare", "before", "after", "--exact"], &[]);
+    assert_eq!(compared["pairs"][0]["metrics"]["instructions"]["outcome"], "undecided", "{compared}");
+}
+
 #[test]
 fn exact_counts_are_kept_with_their_profile_and_explain_a_change() {
     let session = Session::new();

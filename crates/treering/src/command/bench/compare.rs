@@ -239,6 +239,11 @@ fn notes(pairs: &[Pair]) -> String {
             .iter()
             .any(|(name, of)| name != metric::INSTRUCTIONS && of.interval.is_none() && of.mark() == "?")
     };
+    let other_work =
+        |pair: &Pair| pair.judged.iter().any(|(name, of)| name == metric::INSTRUCTIONS && of.mark() == "?");
+    if pairs.iter().any(other_work) {
+        text += "instructions that change no more than two counts of one program differ decide nothing\n";
+    }
     if pairs.iter().any(few) {
         let least = treering_measure::LEAST_ROUNDS;
         text += &format!("fewer than {least} rounds decide nothing\n");
@@ -287,7 +292,7 @@ impl Pair {
     /// The text of `treering diff` for the profiles of both, if they differ in what was counted.
     fn explain(&self, archive: &Archive) -> Result<Option<String>, Failure> {
         let differs =
-            |(name, judged): &(String, Judged)| name == metric::INSTRUCTIONS && judged.change != Some(0.0);
+            |(name, of): &(String, Judged)| name == metric::INSTRUCTIONS && matches!(of.mark(), "▲" | "▼");
         let Some((base, head)) = self.profiles() else { return Ok(None) };
         let is_counted = self.judged.iter().any(|(name, _)| name == metric::INSTRUCTIONS);
         if is_counted && !self.judged.iter().any(differs) {

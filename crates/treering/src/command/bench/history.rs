@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 use treering_archive::{Archive, Manifest, Summary, median, metric};
 use treering_compare::{Difference, Options, change_points, compare};
 use treering_formats::trg;
+use treering_measure::Outcome as Judgement;
 use treering_plot::{Commit, HistoryPlot, Level, Step, history_svg};
 use treering_profile::Profile;
 use treering_report::plural;
 
 use super::amount::{amount, percent, title};
 use super::columns::{Side, print, table};
-use super::judged::metric_of;
+use super::judged::{judge, metric_of};
 use super::place::{Place, failure};
 use super::version::git;
 use crate::command::report::percent as percent_of;
@@ -150,7 +151,13 @@ impl History {
     fn steps(&self, archive: &Archive, commits: &[Measured], name: &str) -> Vec<Found> {
         let values: Vec<f64> = commits.iter().map(|commit| commit.value).collect();
         let changes = if name == metric::INSTRUCTIONS { one_by_one(&values) } else { by_level(&values) };
-        let marked = changes.into_iter().filter(|(_, change)| change.abs() >= self.floor());
+        // Programs that do other work each time count differently without a change.
+        let is_certain = |at: usize| {
+            let judged = judge(name, &commits[at - 1].run, &commits[at].run, self.floor());
+            name != metric::INSTRUCTIONS || judged.is_some_and(|of| of.outcome != Judgement::Undecided)
+        };
+        let marked =
+            changes.into_iter().filter(|&(at, change)| change.abs() >= self.floor() && is_certain(at));
         let found = marked.map(|(at, change)| {
             let (before, after) = (&commits[at - 1].run, &commits[at].run);
             let by = difference(archive, before, after);

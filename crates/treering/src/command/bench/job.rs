@@ -10,6 +10,7 @@ use treering_archive::{Id, Machine, Manifest, Measured, Moment, Named, Unit, Ver
 use treering_formats::trg;
 use treering_measure::{Ended, Launch, Sample};
 use treering_profile::Profile;
+use treering_report::grouped;
 
 use super::import::{OWN, is_reserved, results};
 use super::parameters::Values;
@@ -56,6 +57,8 @@ pub struct Record {
     pub own: Option<Vec<u8>>,
     /// The profile of the run in which it was counted, and the instructions.
     pub counted: Option<(Vec<u8>, u64)>,
+    /// The instructions of a second such run: as many, if the program does the same each time.
+    pub counted_again: Option<u64>,
     /// Why it is not measured any more.
     pub failed: Option<String>,
 }
@@ -157,9 +160,8 @@ impl Record {
         if job.measure.memory {
             add(metric::MEMORY, Unit::Bytes, of(&|sample| sample.peak_bytes as f64));
         }
-        if let Some((_, instructions)) = &self.counted {
-            add(metric::INSTRUCTIONS, Unit::Count, vec![*instructions as f64]);
-        }
+        let counts = self.counts();
+        add(metric::INSTRUCTIONS, Unit::Count, counts.iter().map(|&count| count as f64).collect());
         for (name, values) in self.numeric_results() {
             add(&name, Unit::Count, values);
         }
@@ -167,7 +169,6 @@ impl Record {
         parameters.extend(job.values.clone());
         let outputs: std::collections::BTreeSet<_> =
             self.samples.iter().map(|sample| sample.output.digest).collect();
-        let differs = (outputs.len() > 1).then(|| "its output differed from round to round".to_owned());
         let output = outputs.first().filter(|_| outputs.len() == 1);
         Manifest {
             program: job.program.clone(),
@@ -184,10 +185,31 @@ impl Record {
             samples,
             input: job.input.clone(),
             output: output.map(|digest| digest.iter().map(|byte| format!("{byte:02x}")).collect()),
-            notes: differs.into_iter().collect(),
+            notes: self.notes(),
             written_by: format!("treering {}", env!("CARGO_PKG_VERSION")),
             ..Manifest::default()
         }
+    }
+
+    /// The instructions of each run that was counted.
+    fn counts(&self) -> Vec<u64> {
+        let first = self.counted.iter().map(|(_, instructions)| *instructions);
+        first.chain(self.counted_again).collect()
+    }
+
+    /// How its runs differed from each other, other than in time and memory.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.samples.windows(2).any(|pair| pair[0].output.digest != pair[1].output.digest) {
+            notes.push("its output differed from round to round".to_owned());
+        }
+        if let [first, again] = self.counts()[..]
+            && first != again
+        {
+            let (first, again) = (grouped(first), grouped(again));
+            notes.push(format!("two runs of it were counted, with {first} and {again} instructions"));
+        }
+        notes
     }
 
     /// Its profiles, and what made them.

@@ -51,12 +51,7 @@ pub fn judge(name: &str, base: &Manifest, head: &Manifest, floor: f64) -> Option
         rounds,
     };
     if name == metric::INSTRUCTIONS {
-        let outcome = match second.total_cmp(&first) {
-            std::cmp::Ordering::Greater => Outcome::More,
-            std::cmp::Ordering::Less => Outcome::Less,
-            std::cmp::Ordering::Equal => Outcome::Same,
-        };
-        return Some(of(outcome, None));
+        return Some(of(of_counts(sides, second - first), None));
     }
     let Some(estimate) = estimate(sides) else { return Some(of(plain(change, floor), None)) };
     let is_one_session = base.session == head.session && !base.session.is_empty();
@@ -66,6 +61,24 @@ pub fn judge(name: &str, base: &Manifest, head: &Manifest, floor: f64) -> Option
     };
     let interval = Some((estimate.low, estimate.high));
     Some(Judged { change: Some(estimate.change), ..of(outcome, interval) })
+}
+
+/// A change of counts is a change, but not where it is within four times of what counts of one program differ by.
+fn of_counts((base, head): (&Measured, &Measured), change: f64) -> Outcome {
+    const FACTOR: f64 = 4.0;
+    let own = spread(&base.values).max(spread(&head.values));
+    match change {
+        0.0 if own == 0.0 => Outcome::Same,
+        _ if change.abs() <= FACTOR * own => Outcome::Undecided,
+        _ if change > 0.0 => Outcome::More,
+        _ => Outcome::Less,
+    }
+}
+
+/// By how much the values differ at most.
+fn spread(values: &[f64]) -> f64 {
+    let least = values.iter().copied().reduce(f64::min).unwrap_or(0.0);
+    values.iter().copied().reduce(f64::max).unwrap_or(0.0) - least
 }
 
 fn estimate((base, head): (&Measured, &Measured)) -> Option<Estimate> {
@@ -177,5 +190,19 @@ mod tests {
         assert_eq!(of("instructions", 0.0, 5.0).text(), "from 0");
         assert_eq!(of("memory", 1000.0, 3000.0).outcome, Outcome::Undecided);
         assert_eq!(of("memory", 1000.0, 1000.0).outcome, Outcome::Same);
+    }
+
+    #[test]
+    fn counts_that_differ_as_much_as_those_of_one_program_are_undecided() {
+        let outcome = |base: &[f64], head: &[f64]| {
+            let sides = [base, head].map(|values| run("", "instructions", values));
+            judge("instructions", &sides[0], &sides[1], FLOOR).unwrap().outcome
+        };
+        assert_eq!(outcome(&[100.0, 100.0], &[101.0, 101.0]), Outcome::More);
+        assert_eq!(outcome(&[100.0], &[99.0, 99.0]), Outcome::Less);
+        assert_eq!(outcome(&[100.0, 100.0], &[100.0]), Outcome::Same);
+        assert_eq!(outcome(&[100.0, 110.0], &[140.0, 145.0]), Outcome::Undecided);
+        assert_eq!(outcome(&[100.0, 110.0], &[105.0]), Outcome::Undecided);
+        assert_eq!(outcome(&[100.0, 110.0], &[150.0, 151.0]), Outcome::More);
     }
 }

@@ -43,7 +43,7 @@ pub struct Run {
     /// Run everything N times, each round in another order [default: 15]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rounds: Option<u32>,
-    /// Count instructions and calls too, in a run of its own, and keep that profile
+    /// Count instructions and calls too, in two runs of their own, and keep the profile of the first
     #[arg(long)]
     exact: bool,
     /// Measure these: instructions, time, memory [default: time,memory]
@@ -190,8 +190,12 @@ fn check_described(jobs: &[Job], records: &mut [Record]) {
     }
 }
 
-/// Runs that are over at once measure the start of a process.
+/// Runs that are over at once measure the start of a process, and those of programs that do other work each time tell
+/// less of it.
 fn warn(jobs: &[Job], records: &[Record]) {
+    for (job, record) in jobs.iter().zip(records).filter(|(_, record)| record.is_worth_keeping()) {
+        record.notes().iter().for_each(|note| tell!("warning: {}: {note}", job.name()));
+    }
     const SHORT: Duration = Duration::from_millis(2);
     let median = |record: &Record| {
         let times: Vec<f64> = record.samples.iter().map(|sample| sample.cpu().as_nanos() as f64).collect();
