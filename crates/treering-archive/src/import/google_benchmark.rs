@@ -19,7 +19,7 @@ pub fn google_benchmark(json: &[u8]) -> Result<Vec<Manifest>, ImportError> {
         file["benchmarks"].as_array().ok_or_else(|| ImportError::wrong("benchmarks", "there are none"))?;
     let mut names: Vec<&str> = Vec::new();
     let mut entries: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-    for entry in list {
+    for entry in list.iter().filter(|entry| !is_fit(entry)) {
         let name = entry["run_name"].as_str().or(entry["name"].as_str());
         let name = name.ok_or_else(|| ImportError::wrong("a benchmark", "it has no name"))?;
         let of = entries.entry(name).or_default();
@@ -31,6 +31,11 @@ pub fn google_benchmark(json: &[u8]) -> Result<Vec<Manifest>, ImportError> {
     names.into_iter().map(|name| benchmark(name, &entries[name], &file["context"])).collect()
 }
 
+/// Whether an entry is the complexity that was fitted to all sizes of a benchmark, which has no time.
+fn is_fit(entry: &Value) -> bool {
+    entry["aggregate_name"] == "BigO" || entry["aggregate_name"] == "RMS"
+}
+
 fn benchmark(name: &str, entries: &[&Value], context: &Value) -> Result<Manifest, ImportError> {
     let is_aggregate = |entry: &&&Value| entry["run_type"] == "aggregate";
     let (aggregates, single): (Vec<&&Value>, Vec<&&Value>) = entries.iter().partition(is_aggregate);
@@ -40,6 +45,8 @@ fn benchmark(name: &str, entries: &[&Value], context: &Value) -> Result<Manifest
         .filter(failed)
         .map(|entry| format!("it failed: {}", entry["error_message"].as_str().unwrap_or("no message")))
         .collect();
+    // Each repetition failed for the same reason, most of the time.
+    notes.dedup();
     let mut used: Vec<&Value> = single.iter().filter(|entry| !failed(entry)).map(|entry| **entry).collect();
     if single.is_empty() {
         notes.push("only the mean of all repetitions is known".to_owned());
@@ -130,6 +137,26 @@ mod tests {
 
     /// Made by google-benchmark 1.7.1; see the fixture's README.
     const FILE: &[u8] = include_bytes!("../../../../fixtures/bench/google-benchmark.json");
+
+    /// `->Complexity()`, and `SkipWithError` in each of two repetitions.
+    #[test]
+    fn fitted_complexities_are_no_runs_and_a_failure_is_said_once() {
+        let file = br#"{"context": {}, "benchmarks": [
+            {"name": "f/64", "run_name": "f/64", "run_type": "iteration", "real_time": 3, "cpu_time": 2, "time_unit": "ns"},
+            {"name": "f_BigO", "run_name": "f", "run_type": "aggregate", "aggregate_name": "BigO", "cpu_coefficient": 3,
+                "real_coefficient": 3, "big_o": "N", "time_unit": "ns"},
+            {"name": "f_RMS", "run_name": "f", "run_type": "aggregate", "aggregate_name": "RMS", "rms": 0.02},
+            {"name": "g", "run_name": "g", "run_type": "iteration", "error_occurred": true, "error_message": "no input",
+                "real_time": 0, "cpu_time": 0, "time_unit": "ns"},
+            {"name": "g", "run_name": "g", "run_type": "iteration", "error_occurred": true, "error_message": "no input",
+                "real_time": 0, "cpu_time": 0, "time_unit": "ns"}]}"#;
+        let runs = google_benchmark(file).unwrap();
+        let of = |run: &Manifest| (run.program.clone(), run.rounds(), run.notes.clone());
+        assert_eq!(
+            runs.iter().map(of).collect::<Vec<_>>(),
+            [("f".to_owned(), 1, Vec::new()), ("g".to_owned(), 0, vec!["it failed: no input".to_owned()])]
+        );
+    }
 
     #[test]
     fn repetitions_and_arguments_of_google_benchmark_are_read() {
