@@ -35,7 +35,11 @@ fn results_of_other_tools_are_kept_once() {
     // The medians in the file, in milliseconds.
     assert_eq!((&rows[2][..], &rows[3][..]), (&["1", "5.94"][..], &["2", "11.00"][..]), "{table}");
     // The times of another machine are refused.
-    let [first, second] = [0, 1].map(|at| runs[at]["run"].as_str().expect("a run").to_owned());
+    // The order of runs is that of their files' times, where these do not say when they were measured.
+    let mut of_sleep = runs.iter().filter(|run| run["program"] == "sleep");
+    let [first, second] =
+        [of_sleep.next(), of_sleep.next()].map(|run| run.expect("two runs")["run"].as_str());
+    let [first, second] = [first, second].map(|run| run.expect("its name").to_owned());
     let refused = session.run(&["bench", "compare", &first, &second, "--archive", "runs"]);
     assert!(refused.error().contains("times are not comparable"), "{refused:#?}");
 }
