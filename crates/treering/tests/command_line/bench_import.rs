@@ -45,6 +45,27 @@ fn results_of_other_tools_are_kept_once() {
 }
 
 #[test]
+fn a_folder_of_criterion_and_a_file_in_it_are_the_same_run() {
+    let session = Session::new();
+    let folder = fixture("bench/criterion");
+    for path in [folder.clone(), folder.join("sort/quick/100/new/estimates.json")] {
+        import(&session, &path, &[]);
+    }
+    let runs = listed(&session);
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    assert_eq!(
+        (&runs[0]["program"], &runs[0]["parameters"]["value"]),
+        (&"sort/x y/quick".into(), &"100".into())
+    );
+    // The median of `estimates.json`, in nanoseconds.
+    let estimates = std::fs::read(folder.join("sort/quick/100/new/estimates.json")).expect("the fixture");
+    let estimates: Value = serde_json::from_slice(&estimates).expect("it is JSON");
+    let medians = [&estimates["median"]["point_estimate"], &runs[0]["metrics"]["wall"]["median"]];
+    let [stated, kept] = medians.map(|median| median.as_f64().expect("a number"));
+    assert!((stated - kept).abs() < 1e-9 * stated, "{stated} against {kept}");
+}
+
+#[test]
 fn reports_of_cbs_are_kept_with_parameters_results_and_calls() {
     let session = Session::new();
     for (name, version) in [("cbs.xml", "cbs"), ("treering.xml", "xml"), ("treering.trg", "trg")] {

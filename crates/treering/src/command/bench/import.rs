@@ -21,7 +21,7 @@ use crate::open::{open_profile, read_file};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Reads XML of benchmarks (of CBS and of Treering), JSON of hyperfine (--export-json) and of google-benchmark
-(--benchmark_out), profiles of programs with CBS's macros, and folders of criterion (target/criterion).
+(--benchmark_out), profiles of programs with CBS's macros, and folders of criterion (target/criterion) or a file in one.
 The same file again is the same runs.")]
 pub struct Import {
     /// The files and folders
@@ -35,6 +35,17 @@ pub struct Import {
     this_machine: bool,
     #[command(flatten)]
     place: Place,
+}
+
+/// The folder of a benchmark of criterion, of which a file is named, as by `target/criterion/**/new/estimates.json`.
+fn folder_of_criterion(path: &Path) -> Option<&Path> {
+    const FILES: [&str; 4] = ["benchmark.json", "estimates.json", "sample.json", "tukey.json"];
+    let is_its = FILES.iter().any(|name| path.ends_with(name));
+    path.parent().filter(|folder| is_its && has_results_of_criterion(folder))
+}
+
+fn has_results_of_criterion(folder: &Path) -> bool {
+    ["benchmark.json", "sample.json"].iter().all(|name| folder.join(name).exists())
 }
 
 /// The maker of a profile that the program wrote itself.
@@ -64,6 +75,9 @@ impl Import {
         if path.is_dir() {
             return self.folder(path);
         }
+        if let Some(folder) = folder_of_criterion(path) {
+            return Ok(vec![self.of_criterion(folder)?]);
+        }
         let bytes = read_file(path)?;
         let manifests = match recognise(&bytes) {
             Some(Tool::Hyperfine) => hyperfine(&bytes).context(path.display())?,
@@ -85,14 +99,9 @@ impl Import {
             let below = entries.flatten().map(|entry| entry.path());
             // The latest run of each benchmark; `base` and others are earlier ones.
             folders.extend(below.filter(|path| path.is_dir() && !path.is_symlink()));
-            let (benchmark, sample) = (folder.join("benchmark.json"), folder.join("sample.json"));
-            if !folder.ends_with("new") || !benchmark.exists() || !sample.exists() {
-                continue;
+            if folder.ends_with("new") && has_results_of_criterion(&folder) {
+                imported.push(self.of_criterion(&folder)?);
             }
-            let (benchmark, sample) = (read_file(&benchmark)?, read_file(&sample)?);
-            let manifest = criterion(&benchmark, &sample).context(folder.display())?;
-            let session = Id::of(&sample);
-            imported.push((self.complete(manifest, &folder.join("sample.json"), &session), None));
         }
         imported.sort_by(|a, b| (&a.0.program, &a.0.parameters).cmp(&(&b.0.program, &b.0.parameters)));
         if imported.is_empty() {
@@ -100,6 +109,14 @@ impl Import {
             return Err(Failure::new(message).hint("name target/criterion, or a file"));
         }
         Ok(imported)
+    }
+
+    /// The results of one benchmark of criterion.
+    fn of_criterion(&self, folder: &Path) -> Result<Imported, Failure> {
+        let (benchmark, sample) = (folder.join("benchmark.json"), folder.join("sample.json"));
+        let samples = read_file(&sample)?;
+        let manifest = criterion(&read_file(&benchmark)?, &samples).context(folder.display())?;
+        Ok((self.complete(manifest, &sample, &Id::of(&samples)), None))
     }
 
     /// A report of CBS without a call graph: parameters and results, and among these the times.
