@@ -153,7 +153,7 @@ impl<'a> Whole<'a> {
         }
         if let Some(peak) = self.peak_before_exec {
             notes.push(format!(
-                "peak memory is at most {:.1} MiB, which the process had before it became the program",
+                "peak memory is at most {:.1} MiB: the process may have had as much before it became the program",
                 peak as f64 / f64::from(1 << 20)
             ));
         }
