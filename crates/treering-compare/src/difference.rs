@@ -200,10 +200,12 @@ pub fn compare_with_code(
     let metrics = common_metric(profiles, options.metric.as_deref())?;
     let (pairing, changes) = Pairing::with_code(base, head, code);
     let all = pairing.groups.len();
-    let sides = Sides {
-        base: Prepared::of(base, metrics.base, &pairing.of.base, all),
-        head: Prepared::of(head, metrics.head, &pairing.of.head, all),
-    };
+    // Most of the time of a comparison: the call graphs of both profiles, side by side.
+    let sides = std::thread::scope(|scope| {
+        let head = scope.spawn(|| Prepared::of(head, metrics.head, &pairing.of.head, all));
+        let base = Prepared::of(base, metrics.base, &pairing.of.base, all);
+        Sides { base, head: head.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) }
+    });
     let has_contexts = sides.base.has_contexts() && sides.head.has_contexts();
     // Chains of callers are of one kind only where recursion is folded in the same way.
     let same_rule = base.recursion == head.recursion;
