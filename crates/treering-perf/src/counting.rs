@@ -58,8 +58,8 @@ pub struct CountedRun {
     pub finish: Finish,
     /// The answer of `wait4(2)`, for a program that was launched and has ended.
     pub usage: Option<Usage>,
-    /// The most memory that the process can have had before it became the program: as much as this one, which made it.
-    /// The kernel keeps a peak over an exec, so one that is not above this is not the program's own.
+    /// About the most memory that the process had before it became the program. The kernel keeps a peak over an exec, so
+    /// one that is not clearly above this may not be the program's own.
     pub peak_before_exec: u64,
     /// Whether a signal asked to end.
     pub interrupted: bool,
@@ -162,7 +162,7 @@ impl Counted {
         options: &CountOptions,
         observe: &mut dyn FnMut(&EventCounts),
     ) -> Result<bool, RecordError> {
-        self.peak_before_exec = treering_proc::peak_memory("self").unwrap_or(0);
+        self.peak_before_exec = treering_proc::peak_memory(self.pid).unwrap_or(0);
         self.begin = Instant::now();
         match &mut self.child {
             Some(child) => child.release().map_err(|source| cannot_run(&options.target, source))?,

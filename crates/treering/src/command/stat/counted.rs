@@ -61,8 +61,9 @@ impl Given<'_> {
     }
 }
 
-/// How far the kernel's counts of a process's memory may lag behind: 64 pages.
-const UNCERTAIN_PEAK: u64 = 64 * 4096;
+/// How much more memory a process may have when it becomes the program than when it was made: the pages of its code, of
+/// which the kernel maps 16 at a time.
+const UNCERTAIN_PEAK: u64 = 2 << 20;
 
 /// All runs.
 pub(super) struct Whole<'a> {
