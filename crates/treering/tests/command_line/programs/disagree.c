@@ -10,7 +10,7 @@ __attribute__((noinline)) unsigned long add(unsigned long x) {
 }
 
 __attribute__((noinline)) unsigned long divide(unsigned long x) {
-    for (unsigned i = 0; i < 16000000; i++) {
+    for (unsigned i = 0; i < 26000000; i++) {
         x = ~0ul / (x | 1);
         __asm__ volatile("" : "+r"(x));
     }
