@@ -98,8 +98,8 @@ fn temporary() -> Result<tempfile::TempDir, Failure> {
     tempfile::tempdir().map_err(|error| Failure::new(format_args!("cannot make a temporary folder: {error}")))
 }
 
-/// The named files, as far as they are missing or not what their names say. What comes is kept as it is: those who read it
-/// compare it with its name, and say which run it is of.
+/// The named files, as far as they are missing or not what their names say. Contents are kept unchecked: their
+/// readers compare them with the name, and know the run.
 pub(crate) async fn fetch(
     bucket: &Bucket,
     folder: &Path,

@@ -75,7 +75,7 @@ fn in_both(profiles: Sides<&Profile>, name: &str) -> Option<Sides<MetricId>> {
     Some(Sides { base: find(profiles.base, name)?, head: find(profiles.head, name)? })
 }
 
-/// What each sample stands for: the event, if it is no time, and how much of it.
+/// A sample's event, unless it is time, and the amount that it stands for.
 type Period = (Option<String>, Option<u64>);
 
 /// For each profile in which a metric counts the samples of another one: the period of that.

@@ -150,7 +150,7 @@ fn placed(error: serde_json::Error, text: &[u8], rest: &[u8]) -> ReadError {
     ReadError { position, ..error.into() }
 }
 
-/// The metric that a trace of ours shows, whose calls are stacks that were put together.
+/// The metric named in a trace that Treering wrote; nothing in traces of other programs.
 fn our_metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let text = |key: &str| value.get(key).and_then(Value::as_str);

@@ -62,7 +62,7 @@ struct Reader {
     idle_ns: u64,
     /// How many nodes are named as callees and not told.
     missing: usize,
-    /// Whether the calls are those of a file of ours, which puts together stacks that follow each other.
+    /// Whether Treering wrote the file: its calls are joined from sampled stacks and are not counted.
     stacks_only: bool,
 }
 

@@ -200,7 +200,7 @@ export function TimeOrder() {
   useLayoutEffect(() => {
     if (order && canvas.current && size.width) drawn.current = draw(canvas.current, order, view, { ...size, scroll });
   });
-  // What the picture depends on beside its own state.
+  // The picture is drawn anew when one of these changes.
   void [matches.value, route.value.theme, route.value.colour, route.value.fn];
   const show = ([from, to]: View) => {
     const least = Math.min(range[1] - range[0], 10 * time().slotNs);
