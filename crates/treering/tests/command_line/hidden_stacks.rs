@@ -82,7 +82,14 @@ fn stacks_of_go_go_on_in_the_goroutine() {
         let flat = session.record(&["--force", "--user-only", "-F", "2000"], &all);
         let (below, above) = (flat.cost(inner).total, flat.cost(outer).total);
         assert!(below > 0.1 * flat.run_cost(), "{kind}: {inner} is {below}: {:#}", flat.0["run"]);
-        assert!(above > 0.9 * below, "{kind}: {outer} is {above}, {inner} {below}: {:#}", flat.0["run"]);
+        // A goroutine that has gone on before its stack is read leaves a stack that is cut, and counted as such.
+        let cut = flat.loss("truncated_stacks") as f64 / flat.samples() as f64;
+        let whole = below - cut * flat.run_cost();
+        assert!(
+            cut < 0.3 && above > 0.9 * whole,
+            "{kind}: {outer} is {above}, {inner} {below}: {:#}",
+            flat.0["run"]
+        );
     }
 }
 
