@@ -5,7 +5,7 @@ use treering_profile::{FunctionId, FunctionKind, NodeId, Profile};
 
 use crate::arc_tree;
 use crate::basis::Basis;
-use crate::contexts::Contexts;
+use crate::contexts::{Children, NodeFunctions};
 use crate::flat_totals::TotalSource;
 use crate::identity::Identity;
 use crate::measure::{Columns, Measure};
@@ -135,9 +135,10 @@ impl CallTree {
             return Self { basis: basis.clone(), direction, rows };
         }
         let identity = Identity::of(profile);
-        let contexts = Contexts::of(profile, &identity);
+        let functions = NodeFunctions::of(profile, &identity);
+        let children = Children::of(profile);
         let columns = Columns::of(profile, basis.metric, basis.samples);
-        let source = Source { profile, totals: columns.totals(&profile.tree), contexts, columns };
+        let source = Source { profile, totals: columns.totals(&profile.tree), functions, children, columns };
         let first = match direction {
             Direction::Callees => source.outermost(),
             Direction::Callers => source.innermost(),
@@ -152,7 +153,8 @@ impl CallTree {
 /// The tree of a profile with what is needed to walk it.
 struct Source<'a> {
     profile: &'a Profile,
-    contexts: Contexts,
+    functions: NodeFunctions,
+    children: Children,
     columns: Columns<'a>,
     totals: Vec<Measure>,
 }
@@ -167,7 +169,7 @@ struct Group {
 
 impl Source<'_> {
     fn function(&self, node: NodeId) -> FunctionId {
-        FunctionId::new(self.contexts.function(node))
+        FunctionId::new(self.functions.function(node))
     }
 
     /// The functions that threads entered first, and the roots where they cost something.
@@ -191,7 +193,7 @@ impl Source<'_> {
     }
 
     fn children(&self, node: NodeId) -> impl Iterator<Item = (NodeId, Measure)> + '_ {
-        let children = self.contexts.children(node).iter();
+        let children = self.children.of_node(node).iter();
         children.map(|&child| (NodeId::new(child), self.totals[child as usize]))
     }
 

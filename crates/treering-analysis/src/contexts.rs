@@ -5,22 +5,30 @@ use treering_profile::{NodeId, Profile, Tree};
 
 use crate::identity::Identity;
 
-/// The children of every node, and its function with all entries for it joined.
-///
-/// The tree stores parents only. Children are listed in one array, those of a node together.
-pub(crate) struct Contexts {
-    /// By node: the index of the function that stands for the node's.
-    pub(crate) functions: Vec<u32>,
+/// By node: the index of its function, with all entries for that joined.
+pub(crate) struct NodeFunctions(Vec<u32>);
+
+impl NodeFunctions {
+    pub(crate) fn of(profile: &Profile, identity: &Identity) -> Self {
+        let column = profile.tree.function_column().iter();
+        Self(column.map(|&function| identity.representative(function).raw()).collect())
+    }
+
+    pub(crate) fn function(&self, node: NodeId) -> u32 {
+        self.0[node.index()]
+    }
+}
+
+/// The children of every node, which the tree has the parents of only: in one array, those of a node together.
+pub(crate) struct Children {
     /// By node: where its children start in `children`; one more at the end.
     starts: Vec<u32>,
     children: Vec<u32>,
 }
 
-impl Contexts {
-    pub(crate) fn of(profile: &Profile, identity: &Identity) -> Self {
+impl Children {
+    pub(crate) fn of(profile: &Profile) -> Self {
         let tree = &profile.tree;
-        let column = tree.function_column().iter();
-        let functions = column.map(|&function| identity.representative(function).raw()).collect();
         let starts = starts(tree);
         let mut next = starts.clone();
         let mut children = vec![0; tree.len() - profile.threads.len().min(tree.len())];
@@ -31,14 +39,10 @@ impl Contexts {
                 *at += 1;
             }
         }
-        Self { functions, starts, children }
+        Self { starts, children }
     }
 
-    pub(crate) fn function(&self, node: NodeId) -> u32 {
-        self.functions[node.index()]
-    }
-
-    pub(crate) fn children(&self, node: NodeId) -> &[u32] {
+    pub(crate) fn of_node(&self, node: NodeId) -> &[u32] {
         let (from, to) = (self.starts[node.index()], self.starts[node.index() + 1]);
         &self.children[from as usize..to as usize]
     }
@@ -69,7 +73,7 @@ pub(crate) struct TreeArcs {
 
 impl TreeArcs {
     /// Finds the arcs, in O(nodes).
-    pub(crate) fn of(tree: &Tree, contexts: &Contexts) -> Self {
+    pub(crate) fn of(tree: &Tree, functions: &NodeFunctions) -> Self {
         let mut known: HashMap<(u32, u32), u32> = HashMap::new();
         let mut arcs =
             Self { ends: Vec::new(), of_node: Vec::with_capacity(tree.len()), folded: HashMap::new() };
@@ -80,8 +84,8 @@ impl TreeArcs {
             })
         };
         for node in tree.nodes() {
-            let function = contexts.function(node);
-            let caller = tree.parent(node).map(|parent| contexts.function(parent));
+            let function = functions.function(node);
+            let caller = tree.parent(node).map(|parent| functions.function(parent));
             let arc = caller.map_or(u32::MAX, |caller| find(&mut arcs.ends, (caller, function)));
             arcs.of_node.push(arc);
             if tree.recursive_calls(node) > 0 {

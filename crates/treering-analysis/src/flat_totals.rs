@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use treering_profile::{FunctionId, MetricId, Profile, RecursionRule};
 
 use crate::basis::Basis;
-use crate::contexts::{Contexts, TreeArcs};
+use crate::contexts::{NodeFunctions, TreeArcs};
 use crate::graph::CallGraph;
 use crate::identity::Identity;
 use crate::interval::Interval;
@@ -130,7 +130,7 @@ pub(crate) fn bound_totals(graph: &mut CallGraph, profile: &Profile, identity: &
 pub(crate) fn measure_totals(
     tally: &mut Tally,
     profile: &Profile,
-    contexts: &Contexts,
+    functions: &NodeFunctions,
     arcs: &TreeArcs,
     basis: &Basis,
 ) -> TotalSource {
@@ -146,7 +146,7 @@ pub(crate) fn measure_totals(
     };
     let mut totals = vec![0_u64; tally.totals.len()];
     for (node, statistics) in activations.nodes.filled() {
-        let total = &mut totals[contexts.function(node) as usize];
+        let total = &mut totals[functions.function(node) as usize];
         *total = total.saturating_add(statistics.total);
     }
     let root = Profile::ROOT.raw();

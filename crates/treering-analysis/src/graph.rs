@@ -4,7 +4,7 @@ use treering_profile::{FunctionId, Profile};
 
 use crate::arc::{Arc, ArcSource, Calls};
 use crate::basis::Basis;
-use crate::contexts::{Contexts, TreeArcs};
+use crate::contexts::{NodeFunctions, TreeArcs};
 use crate::counted_calls::CountedCalls;
 use crate::cycle::{Cycle, cycle_index, cycles};
 use crate::flat_totals::{TotalSource, bound_totals, measure_totals};
@@ -154,8 +154,8 @@ impl CallGraph {
 /// The call graph of a profile that has a tree.
 fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> CallGraph {
     let identity = Identity::of(profile);
-    let contexts = Contexts::of(profile, &identity);
-    let tree_arcs = TreeArcs::of(&profile.tree, &contexts);
+    let node_functions = NodeFunctions::of(profile, &identity);
+    let tree_arcs = TreeArcs::of(&profile.tree, &node_functions);
     let functions = identity.table_len();
     let counted = CountedCalls::of(profile, &identity, basis.metric);
     let cycles = match &counted {
@@ -170,8 +170,8 @@ fn measure(profile: &Profile, basis: &Basis, presentation: Presentation) -> Call
         Presentation::Contexts => (0..functions as u32).collect(),
         Presentation::CollapsedCycles => groups(functions, &cycles),
     };
-    let mut tally = walk(profile, &contexts, &tree_arcs, &groups, &cycle_of, basis);
-    let totals = measure_totals(&mut tally, profile, &contexts, &tree_arcs, basis);
+    let mut tally = walk(profile, &node_functions, &tree_arcs, &groups, &cycle_of, basis);
+    let totals = measure_totals(&mut tally, profile, &node_functions, &tree_arcs, basis);
     let beside_samples = profile.has_counts_apart();
     let occurring = (0..functions).filter(|&at| {
         let outside = at == Profile::ROOT.index();

@@ -1,11 +1,12 @@
 //! One walk over the tree that measures functions and arcs.
 
-use treering_profile::{NodeId, Profile, ThreadId};
+use treering_profile::{NodeId, Profile};
 
 use crate::arc::{Calls, Part};
 use crate::basis::Basis;
-use crate::contexts::{Contexts, TreeArcs};
+use crate::contexts::{NodeFunctions, TreeArcs};
 use crate::measure::{Columns, Measure};
+use crate::preorder::preorder;
 
 /// Marks a missing depth or arc.
 const NONE: u32 = u32::MAX;
@@ -50,8 +51,6 @@ struct Step {
     function: u32,
     /// The arc it was called through.
     arc: u32,
-    /// How many of its children have been visited.
-    visited: u32,
     /// The depth of the activation of the same group that encloses it most closely.
     enclosing: u32,
 }
@@ -64,7 +63,7 @@ struct Step {
 /// `cycles` gives the cycle of each function.
 pub(crate) fn walk(
     profile: &Profile,
-    contexts: &Contexts,
+    functions: &NodeFunctions,
     arcs: &TreeArcs,
     groups: &[u32],
     cycles: &[Option<usize>],
@@ -75,7 +74,7 @@ pub(crate) fn walk(
     let cycle_count = cycles.iter().flatten().max().map_or(0, |last| last + 1);
     let mut walk = Walk {
         profile,
-        contexts,
+        functions,
         arcs,
         groups,
         cycles,
@@ -89,9 +88,7 @@ pub(crate) fn walk(
         run: 0,
         tally: Tally::sized(groups.len(), arcs.ends.len(), cycle_count, runs),
     };
-    for thread in 0..profile.threads.len() {
-        walk.thread(ThreadId::from_usize(thread));
-    }
+    walk.all();
     walk.tally
 }
 
@@ -112,7 +109,7 @@ impl Tally {
 
 struct Walk<'a> {
     profile: &'a Profile,
-    contexts: &'a Contexts,
+    functions: &'a NodeFunctions,
     arcs: &'a TreeArcs,
     groups: &'a [u32],
     cycles: &'a [Option<usize>],
@@ -134,27 +131,30 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn thread(&mut self, thread: ThreadId) {
-        let thread = &self.profile.threads[thread.index()];
-        self.run = self.profile.processes[thread.process.index()].run.index();
-        self.enter(thread.root);
-        while let Some(step) = self.path.last_mut() {
-            let next = self.contexts.children(step.node).get(step.visited as usize);
-            step.visited += 1;
-            match next {
-                Some(&child) => self.enter(NodeId::new(child)),
-                None => self.leave(),
+    fn all(&mut self) {
+        let profile = self.profile;
+        let mut threads = profile.threads.iter();
+        for node in preorder(profile) {
+            let parent = profile.tree.parent(node);
+            while self.path.last().is_some_and(|step| Some(step.node) != parent) {
+                self.leave();
             }
+            if parent.is_none()
+                && let Some(thread) = threads.next()
+            {
+                self.run = profile.processes[thread.process.index()].run.index();
+            }
+            self.enter(node);
         }
     }
 
     fn enter(&mut self, node: NodeId) {
-        let function = self.contexts.function(node);
+        let function = self.functions.function(node);
         let group = self.groups[function as usize] as usize;
         let depth = self.path.len() as u32;
         let arc = self.arcs.of_node[node.index()];
         let enclosing = std::mem::replace(&mut self.innermost[group], depth);
-        self.path.push(Step { node, function, arc, visited: 0, enclosing });
+        self.path.push(Step { node, function, arc, enclosing });
         self.tally.occurs[function as usize] = true;
         self.charge_total(group, depth);
         self.charge_self(group, depth);

@@ -34,7 +34,6 @@ mod head;
 mod html;
 mod lines;
 mod page;
-mod preorder;
 mod time;
 mod tree;
 

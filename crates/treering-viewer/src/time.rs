@@ -1,11 +1,11 @@
 //! The course of a run: what every node cost in every slot of time, and what else has a time.
 
 use serde_json::{Value, json};
+use treering_analysis::{places, preorder};
 use treering_profile::{MarkKind, MetricId, NodeId, Profile, Timeline, WaitKind, Waits};
 
 use crate::columns::Columns;
 use crate::page::Shape;
-use crate::preorder::{places, preorder};
 
 /// The kinds of waits, as the page numbers them: a lock, input or output, no processor free, nothing to do, any other.
 const READY: u8 = 2;

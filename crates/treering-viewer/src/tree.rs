@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use treering_analysis::{places, preorder};
 use treering_profile::{FunctionKind, Metric, MetricId, NodeId, Profile};
 
 use crate::columns::Columns;
 use crate::functions::Functions;
 use crate::lines::Lines;
-use crate::preorder::{places, preorder};
 
 /// The tree as two payloads of its own, which the page hands to its worker as they are.
 pub(crate) struct Payload {
