@@ -3,6 +3,7 @@
 use treering_profile::{Function, FunctionId, Interner, Module, ModuleId, Profile, StringId, merge};
 
 use crate::pairing::Pairing;
+use crate::sides::Sides;
 
 /// Two profiles as one.
 #[derive(Clone, Debug)]
@@ -10,23 +11,32 @@ pub struct Joined {
     /// All runs, those of the base first. Modules and functions of the base have the names that the head gives them.
     pub profile: Profile,
     /// By group of the pairing, its function in `profile`; that of the head where it has several.
-    pub functions: Vec<FunctionId>,
+    pub groups: Vec<FunctionId>,
+    /// By function of the base and of the head, the same in `profile`.
+    pub functions: Sides<Vec<FunctionId>>,
 }
 
 /// Merges two profiles so that a function of both is one. `pairing` is that of these two.
 pub fn join(base: &Profile, head: &Profile, pairing: &Pairing) -> Joined {
     let aligned = align(base, head, pairing);
     let mut profile = merge(&[&aligned, head]);
-    let functions = pairing.groups.iter().map(|group| {
-        let of_head = group.functions.head.first().map(|&id| (head, id));
-        let found = of_head.or_else(|| group.functions.base.first().map(|&id| (&aligned, id)));
-        found.map_or(Profile::ROOT, |(from, id)| {
-            let function = transferred(&mut profile, from, id);
-            profile.functions.intern(function)
-        })
+    let functions =
+        Sides { base: all_transferred(&mut profile, &aligned), head: all_transferred(&mut profile, head) };
+    let groups = pairing.groups.iter().map(|group| {
+        let of_head = group.functions.head.first().map(|id| functions.head[id.index()]);
+        let of_base = || group.functions.base.first().map(|id| functions.base[id.index()]);
+        of_head.or_else(of_base).unwrap_or(Profile::ROOT)
     });
-    let functions = functions.collect();
-    Joined { profile, functions }
+    Joined { groups: groups.collect(), profile, functions }
+}
+
+/// By function of a profile, the same in another.
+fn all_transferred(into: &mut Profile, from: &Profile) -> Vec<FunctionId> {
+    let functions = from.functions.iter().map(|(id, _)| {
+        let function = transferred(into, from, id);
+        into.functions.intern(function)
+    });
+    functions.collect()
 }
 
 /// The base with its modules and functions named as the head names them, where both have them.

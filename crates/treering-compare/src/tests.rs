@@ -235,7 +235,7 @@ fn joined_profiles_have_the_names_of_the_head() {
     let name = |id: treering_profile::FunctionId| &profile.strings[profile.functions[id].name];
     let names: Vec<&str> = profile.functions.iter().skip(1).map(|(id, _)| name(id)).collect();
     assert_eq!(names, ["run", "gone", "new"]);
-    for (group, &function) in pairing.groups.iter().zip(&joined.functions).skip(1) {
+    for (group, &function) in pairing.groups.iter().zip(&joined.groups).skip(1) {
         assert_eq!(name(function), group.name);
     }
     assert!(profile.validate().is_ok());

@@ -38,5 +38,6 @@ mod time;
 mod tree;
 
 pub use changes::{Changes, FunctionChange};
+pub use fixed::Side;
 pub use html::is_page;
 pub use page::{Disassemble, Page, View};

@@ -6,6 +6,7 @@ use treering_profile::{CodeAddress, MetricId, Profile, RecursionRule, Timeline, 
 
 use crate::changes::{self, Changes};
 use crate::columns::Columns;
+use crate::fixed::Side;
 use crate::functions::{Functions, Texts};
 use crate::html::{Live, Packed, Parts, html, inert, packed};
 use crate::lines::Lines;
@@ -29,6 +30,8 @@ pub struct View<'a> {
     pub base_runs: Option<Vec<bool>>,
     /// Why the run changed, in a difference.
     pub changes: Option<Changes>,
+    /// The head and the base of a difference without stacks: functions and calls of both are shown.
+    pub without_stacks: Option<[Side; 2]>,
     /// Whether text of source files is put into the page.
     pub with_source: bool,
 }
@@ -67,6 +70,7 @@ impl<'a> View<'a> {
             metric: default_metric(profile).unwrap_or(MetricId::new(0)),
             base_runs: None,
             changes: None,
+            without_stacks: None,
             with_source: true,
         }
     }
@@ -87,7 +91,7 @@ impl<'a> View<'a> {
     pub(crate) fn shape(&self) -> Shape {
         let profile = self.profile();
         match () {
-            () if profile.is_arcs_only() => Shape::Arcs,
+            () if profile.is_arcs_only() || self.without_stacks.is_some() => Shape::Arcs,
             () if profile.recursion == RecursionRule::Flat => Shape::Flat,
             () => Shape::Tree,
         }
@@ -192,7 +196,11 @@ fn code(
 ) -> (Vec<u8>, bool) {
     let profile = view.profile();
     let mut columns = Columns::default();
-    let (blocks, functions_left) = blocks::blocks(profile, functions, lines, &mut columns, disassemble);
+    // Both sides of a difference would be added up.
+    let (blocks, functions_left) = match view.base_runs {
+        Some(_) => (json!([]), 0),
+        None => blocks::blocks(profile, functions, lines, &mut columns, disassemble),
+    };
     if functions_left > 0 {
         left_out.push(format!(
             "the page leaves out the blocks of {}, which would make it too large",
@@ -227,9 +235,10 @@ fn data(
     let fixed: Vec<Value> = profile
         .metrics()
         .map(|(metric, known)| match view.shape() {
-            Shape::Arcs | Shape::Flat if !known.is_level => {
-                fixed::graph(profile, &view.basis(metric), functions, &mut columns)
-            }
+            Shape::Arcs | Shape::Flat if !known.is_level => match &view.without_stacks {
+                Some([head, base]) => fixed::graphs(profile, metric, [head, base], functions, &mut columns),
+                None => fixed::graph(profile, &view.basis(metric), functions, &mut columns),
+            },
             _ => Value::Null,
         })
         .collect();

@@ -82,25 +82,24 @@ export interface Head {
   tab: "source" | "blocks";
 }
 
-export interface FixedSide {
+/** The costs of functions, and those of arcs, of one side. */
+interface FixedFunctions {
   self: Column;
-  total: Column | null;
+  total: Column;
 }
 
-/** Functions and arcs that Treering worked out, of profiles that have no tree. */
+interface FixedArcs {
+  total: Column;
+  fromSelf: Column;
+  fromTotal: Column;
+  toSelf: Column;
+  toTotal: Column;
+}
+
+/** Functions and arcs that Treering worked out, of profiles that have no tree. Calls and cycles are those of the new runs. */
 export interface Fixed {
-  functions: { fn: Column; self: Column; total: Column | null; calls: Column | null; recursive: Column | null; cycle: Column };
-  arcs: {
-    caller: Column;
-    callee: Column;
-    calls: Column | null;
-    total: Column;
-    fromSelf: Column;
-    fromTotal: Column;
-    toSelf: Column;
-    toTotal: Column;
-    apportioned: Column;
-  };
+  functions: { fn: Column; calls: Column | null; recursive: Column | null; cycle: Column; now: FixedFunctions; base?: FixedFunctions };
+  arcs: { caller: Column; callee: Column; calls: Column | null; now: FixedArcs; base?: FixedArcs };
 }
 
 export interface Instruction {

@@ -555,25 +555,29 @@ export function functionInterval(found: Analysis, which: "self" | "total", fn: n
 function fixedAnalysis(metric: number): Analysis {
   const fixed = profile.data.fixed[metric] as Fixed;
   const count = profile.functions;
-  const spread = (column: ArrayLike<number> | null) => {
+  const spread = (column: ArrayLike<number>) => {
     const wide = new Float64Array(count);
-    if (column) fixed.functions.fn.forEach((fn, at) => (wide[fn] = column[at]));
+    fixed.functions.fn.forEach((fn, at) => (wide[fn] = column[at]));
     return wide;
   };
   const { caller, callee } = fixed.arcs;
   const cycle = Uint32Array.from(spread(fixed.functions.cycle));
   // Without stacks, calls within a cycle are those that its cost was counted for already.
-  const within = (arc: number) => cycle[caller[arc]] > 0 && cycle[caller[arc]] === cycle[callee[arc]] && fixed.arcs.fromTotal[arc] === 0;
+  const within = (arc: number) => cycle[caller[arc]] > 0 && cycle[caller[arc]] === cycle[callee[arc]] && fixed.arcs.now.fromTotal[arc] === 0;
   const sorted = (keys: ArrayLike<number>) =>
     Uint32Array.from({ length: keys.length }, (_, at) => at).sort((a, b) => keys[a] - keys[b] || a - b);
   const floats = (column: ArrayLike<number>) => Float64Array.from(column);
-  const now: Side = {
-    self: spread(fixed.functions.self), total: spread(fixed.functions.total), samples: null, squares: null, unseen: null,
-    arcTotal: floats(fixed.arcs.total), fromSelf: floats(fixed.arcs.fromSelf), fromTotal: floats(fixed.arcs.fromTotal),
-    toSelf: floats(fixed.arcs.toSelf), toTotal: floats(fixed.arcs.toTotal), shown: runCost(metric, "now"),
+  const sideOf = (side: "now" | "base"): Side | null => {
+    const [functions, arcs] = [fixed.functions[side], fixed.arcs[side]];
+    return functions && arcs ? {
+      self: spread(functions.self), total: spread(functions.total), samples: null, squares: null, unseen: null,
+      arcTotal: floats(arcs.total), fromSelf: floats(arcs.fromSelf), fromTotal: floats(arcs.fromTotal),
+      toSelf: floats(arcs.toSelf), toTotal: floats(arcs.toTotal), shown: runCost(metric, side),
+    } : null;
   };
+  const now = sideOf("now")!;
   return {
-    metric, now, base: null, part: null, basePart: null, bySelf: largestFirst(now.self, now.total), byTotal: largestFirst(now.total, now.self), caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
+    metric, now, base: sideOf("base"), part: null, basePart: null, bySelf: largestFirst(now.self, now.total), byTotal: largestFirst(now.total, now.self), caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
     arcCalls: fixed.arcs.calls && floats(fixed.arcs.calls),
     arcsByCaller: sorted(caller), arcsByCallee: sorted(callee), nested: Uint8Array.from(caller, (_, arc) => (within(arc) ? 1 : 0)),
     calls: fixed.functions.calls && spread(fixed.functions.calls),

@@ -10,7 +10,7 @@ use treering_analysis::correct;
 use treering_profile::Profile;
 
 use crate::command::report::{Part, TimePart};
-use crate::failure::{Context as _, Outcome};
+use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreted::add_sources;
 use crate::open::open_profile;
 use crate::output::{check_page_target, clean_up_at_signals, write_whole};
@@ -70,16 +70,19 @@ impl View {
         let mut opened = open_profile(&self.file)?;
         opened.print_warnings();
         self.time.cut_of(&mut opened.profile, &self.file)?;
-        let (mut profile, base_runs, changes) = match &self.diff {
-            None => (opened.profile, None, None),
+        let (mut profile, base_runs, changes, without_stacks) = match &self.diff {
+            None => (opened.profile, None, None, None),
             Some(base) => {
                 let mut opened_base = open_profile(base)?;
                 opened_base.print_warnings();
                 self.time.cut_of(&mut opened_base.profile, base)?;
                 let both = difference::both((base, &self.file), &opened_base.profile, &opened.profile)?;
+                if both.without_stacks.is_some() && !self.part.is_everything() {
+                    return Err(part_without_stacks());
+                }
                 // The verdict is of all that ran.
                 let changes = both.changes.filter(|_| self.part.is_everything());
-                (both.profile, Some(both.base_runs), changes)
+                (both.profile, Some(both.base_runs), changes, both.without_stacks)
             }
         };
         let working = Working::on("making the page");
@@ -90,8 +93,13 @@ impl View {
         let whole = correct(&profile);
         let part = whole.part(&selection).context(self.file.display())?;
         let title = base_runs.as_deref().map(|base_runs| difference_title(&part.profile, base_runs));
-        let wishes =
-            Wishes { title: self.title.clone().or(title), with_source: !self.no_source, base_runs, changes };
+        let wishes = Wishes {
+            title: self.title.clone().or(title),
+            with_source: !self.no_source,
+            base_runs,
+            changes,
+            without_stacks,
+        };
         let page = make(&self.file, &whole, &part, wishes)?;
         drop(working);
         page.left_out.iter().for_each(|what| tell!("note: {what}"));
@@ -115,6 +123,11 @@ impl View {
         };
         self.output.clone().unwrap_or_else(named)
     }
+}
+
+fn part_without_stacks() -> Failure {
+    Failure::new("one of both profiles has no stacks, so only all of them can be compared")
+        .hint("leave out --focus, --ignore, --hide, --thread and --run")
 }
 
 /// `old → new`, each by its command.

@@ -193,7 +193,36 @@ fn profiles_of_different_metrics_are_not_compared() {
     let outcome = session.run(
         &words(&["view", "--diff", "a.folded"]).into_iter().chain([callgrind.into()]).collect::<Vec<_>>(),
     );
-    assert!(outcome.error().contains("has no stacks"), "{outcome:#?}");
+    assert!(outcome.error().contains("they cannot be compared"), "{outcome:#?}");
+}
+
+#[test]
+fn differences_without_stacks_show_functions_and_calls() {
+    let session = Session::new();
+    for (name, calls) in [("base.callgrind", 3), ("new.callgrind", 5)] {
+        let text = format!(
+            "events: Ir\nfn=main\n1 10\ncfn=work\ncalls={calls} 2\n1 {}\n\nfn=work\n2 {}\n",
+            calls * 20,
+            calls * 20
+        );
+        std::fs::write(session.path(name), text).expect("a file");
+    }
+    folded(&session, "stacks.folded", "main 10\nmain;work 60\n");
+    let head = |arguments: &[&str]| -> serde_json::Value {
+        let page = page(&session, arguments);
+        let (_, head) = page.split_once("id=\"head\">").expect("a head");
+        serde_json::from_str(head.split_once("</script>").expect("its end").0).expect("JSON")
+    };
+    let of_calls = head(&["--diff", "base.callgrind", "new.callgrind"]);
+    assert_eq!(of_calls["shape"], "arcs");
+    assert_eq!(
+        (&of_calls["metrics"][0]["baseCost"], &of_calls["metrics"][0]["runCost"]),
+        (&70.into(), &110.into())
+    );
+    assert_eq!(of_calls["verdict"]["text"], "+57.14 % Ir: main → work, 3 → 5 calls, cost per call unchanged");
+    assert_eq!(head(&["stacks.folded", "--diff", "stacks.folded"])["shape"], "tree");
+    let part = session.run(&words(&["view", "--diff", "base.callgrind", "new.callgrind", "--focus", "work"]));
+    assert!(part.error().contains("only all of them can be compared"), "{part:#?}");
 }
 
 /// Profiles of all kinds, as far as they can be made here: sampled, counted with its tree and without, both joined with samples,

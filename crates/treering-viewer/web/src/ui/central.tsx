@@ -9,7 +9,7 @@ import { NONE } from "../model/tree.ts";
 import { PORTS, type Port, type Ports } from "../profile.ts";
 import { analysis, generation, go, measureOf, route, runCost, select, shownMetric, theProfile, sideName } from "../state.ts";
 import { callsText, costColumn, delta, text, type Column } from "./cost.ts";
-import { Bar, DeltaBar, Empty, FunctionName, font, PaneHead, rowId, textWidth, useSize } from "./parts.tsx";
+import { Bar, DeltaBar, Empty, FunctionName, font, PaneHead, rowId, textWidth, useSize, widest } from "./parts.tsx";
 import { fitting } from "./columns.ts";
 import { ofFunction } from "./menu.tsx";
 import { Owners } from "./owners.tsx";
@@ -300,7 +300,10 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
   const to = Math.max(0, own.by + own.half, ...changes.map((change) => change.by + change.half));
   // On a phone the name needs the place of the bar; the mark says whether a change is more than chance.
   const narrow = width < 480;
-  const used = narrow ? 56 * 2 + 66 + 24 + 7 * 3 + 8 : 66 * 2 + 76 + 74 + 24 + 8 * 5;
+  // The row of the function itself is the widest.
+  const costWidth = Math.max(narrow ? 56 : 66, widest([text(baseColumn, baseColumn.value(line.baseTotal)), text(column, column.value(line.total))], 13, 700));
+  const changeWidth = Math.max(narrow ? 66 : 76, widest([delta(column, column.value(own.by), own.sure)], 13, 700));
+  const used = 2 * costWidth + changeWidth + (narrow ? 24 + 7 * 3 + 8 : 74 + 24 + 8 * 5);
   const cells = (base: number, now: number, change: Change) => {
     return (
       <>
@@ -327,7 +330,7 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
   const sum = (list: LineRow[], key: "total" | "baseTotal") => list.reduce((all, row) => all + row[key], 0);
   return (
     <div class="table central-table scroll" role="grid" {...cursor.grid} aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
-      style={{ "--columns": narrow ? "56px 56px 66px minmax(0,1fr)" : "66px 66px 76px 74px minmax(0,1fr)" }}>
+      style={{ "--columns": `${costWidth}px ${costWidth}px ${changeWidth}px ${narrow ? "" : "74px "}minmax(0,1fr)` }}>
       <div class="row head" role="row">
         <span class="r" role="columnheader">{sideName("base")} {column.head}</span><span class="r" role="columnheader">{sideName("now")} {column.head}</span>
         <span class="r" role="columnheader">Δ total</span>{!narrow && <span aria-hidden="true">95 %</span>}<span role="columnheader">function</span>

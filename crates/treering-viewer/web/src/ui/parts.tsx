@@ -29,8 +29,8 @@ export function font(size: number, weight = 400): string {
 }
 
 /** The width of a column of numbers: that of its widest text. */
-export function widest(texts: string[], size = 11): number {
-  const face = font(size);
+export function widest(texts: string[], size = 11, weight = 400): number {
+  const face = font(size, weight);
   return Math.ceil(texts.reduce((most, text) => Math.max(most, textWidth(text, face)), 0)) + 4;
 }
 

@@ -1,12 +1,13 @@
 //! Two profiles in one page.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use treering_analysis::{correct, default_metric};
 use treering_compare::{Difference, Joined, Options, Pairing, Reason, Sides, compare_with_code, join};
-use treering_profile::Profile;
+use treering_profile::{Profile, RecursionRule};
 use treering_report::Verdict;
-use treering_viewer::{Changes, FunctionChange};
+use treering_viewer::{Changes, FunctionChange, Side};
 
 use crate::command::diff::code;
 use crate::failure::Failure;
@@ -19,6 +20,8 @@ pub(super) struct TwoProfiles {
     pub base_runs: Vec<bool>,
     /// Why the run changed.
     pub changes: Option<Changes>,
+    /// The head and the base, where one of them has no stacks.
+    pub without_stacks: Option<[Side; 2]>,
 }
 
 /// Puts a profile, read from `paths.1`, beside its base, read from `paths.0`.
@@ -32,17 +35,15 @@ pub(super) fn both(paths: (&Path, &Path), base: &Profile, head: &Profile) -> Res
     let code = code::read(Sides { base: &*base.profile, head: &*head.profile });
     let compared = compare_with_code(&base.profile, &head.profile, &Options::default(), &code);
     let changes = compared.ok().and_then(|difference| changes(&difference, &joined));
-    Ok(TwoProfiles { profile: joined.profile, base_runs, changes })
+    let lacks_stacks = |profile: &Profile| profile.is_arcs_only() || profile.recursion == RecursionRule::Flat;
+    let without_stacks = (lacks_stacks(&base.profile) || lacks_stacks(&head.profile)).then(|| {
+        let side = |profile: Cow<'_, Profile>, functions| Side { profile: profile.into_owned(), functions };
+        [side(head.profile, joined.functions.head), side(base.profile, joined.functions.base)]
+    });
+    Ok(TwoProfiles { profile: joined.profile, base_runs, changes, without_stacks })
 }
 
 fn check_comparable(paths: (&Path, &Path), base: &Profile, head: &Profile) -> Result<(), Failure> {
-    for (path, profile) in [(paths.0, base), (paths.1, head)] {
-        if profile.is_arcs_only() {
-            let message = format!("{} has no stacks, so its calls cannot be compared", path.display());
-            let hint = "treering diff compares functions and calls without stacks; record it again, or count it with --tree";
-            return Err(Failure::new(message).hint(hint));
-        }
-    }
     let name = |profile: &Profile| {
         default_metric(profile).map(|metric| profile.metrics[metric.index()].name.clone())
     };
@@ -60,7 +61,7 @@ fn check_comparable(paths: (&Path, &Path), base: &Profile, head: &Profile) -> Re
 
 /// The verdict and the changes of functions, in the words of the page's profile.
 fn changes(difference: &Difference, joined: &Joined) -> Option<Changes> {
-    let function = |group: usize| joined.functions[group];
+    let function = |group: usize| joined.groups[group];
     let cause = difference.cause.map(|cause| match cause.reason {
         Reason::Calls { caller, .. } if caller != 0 => function(caller),
         _ => function(cause.function),
