@@ -3,6 +3,7 @@ import test from "node:test";
 import { findArcs, walk } from "../src/model/walk.ts";
 import { findCycles } from "../src/model/cycles.ts";
 import { callees, callers, type Request } from "../src/model/merged.ts";
+import { firstFork } from "../src/model/fork.ts";
 import { carry, transform } from "../src/model/transform.ts";
 import { withCounts } from "../src/model/counted.ts";
 import { lineCalls, ownLines } from "../src/model/lines.ts";
@@ -299,4 +300,16 @@ test("costs of lines follow transforms, and what is hidden costs at the line tha
   assert.deepEqual(lines("main", { kind: "hide", mask: Uint8Array.from(names, (name) => (name === "work" || name === "copy" ? 1 : 0)) }), ["10: 1", "11: 12", "12: 2"]);
   assert.deepEqual(lines("work", { kind: "ignore", mask: mask("work") }), []);
   assert.equal(ownLines(tree, null, transform(tree, []), 0, 1, () => false), null);
+});
+
+test("the change of a difference is followed to where it divides", () => {
+  const { tree, costs: now, names } = sketch("main 1\n  start 1\n    parse 2\n      intern 9\n      scan 7\n    print 5");
+  const fork = (base: number[]) => {
+    const merged = callees(tree, [now, now, Float64Array.from(base), Float64Array.from(base)], 2, names.length, WHOLE);
+    return names[merged.fn[firstFork(merged)]];
+  };
+  assert.equal(fork([0, 1, 1, 2, 4, 3, 5]), "parse", "intern and scan have changed");
+  assert.equal(fork([0, 1, 1, 2, 4, 7, 5]), "parse", "a function that calls nobody stands below its caller");
+  assert.equal(fork([0, 1, 1, 2, 4, 7, 9]), "start", "more in one callee and less in another is a fork");
+  assert.equal(fork([0, 1, 1, 2, 9, 7, 5]), "", "nothing has changed");
 });

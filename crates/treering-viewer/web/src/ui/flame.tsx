@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Name } from "../model/names.ts";
 import { grouped, percent, plural, scaleFor, signed } from "../model/numbers.ts";
 import { NONE } from "../model/tree.ts";
+import { firstFork } from "../model/fork.ts";
 import type { Merged, MergedOf, Request } from "../model/merged.ts";
 import { analysis, go, hasTree, hovered, isCompared, isDifference, matches, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
 import { changeFill, fill, inkOn, moduleHues, palette } from "./colours.ts";
@@ -418,6 +419,19 @@ function OrderChoice() {
   return <Choice small label="order of stacks" value={route.value.order} options={[["sum", "Aggregated"], ["time", "In time order"]] as const} onChoose={(order) => go({ order })} />;
 }
 
+let opensAtFork = true;
+
+/** Opens the flame graph of a difference where its change divides first, unless the link says another place. */
+function AtFork({ tree }: { tree: Merged }) {
+  useEffect(() => {
+    if (!opensAtFork || theProfile().head.baseRuns === null) return;
+    opensAtFork = false;
+    const zoom = route.peek().zoom.length ? [] : pathOf(tree, firstFork(tree));
+    if (zoom.length) go({ zoom }, true);
+  }, [tree]);
+  return null;
+}
+
 export function FlamePane() {
   if (!hasTree()) return <section class="pane" aria-label="flame graph"><PaneHead title="Flame graph" /><NoTree /></section>;
   const { direction, fold, order } = route.value;
@@ -434,6 +448,7 @@ export function FlamePane() {
   return (
     <section class="pane" aria-label="flame graph">
       <PaneHead title="Flame graph">
+        {tree.value && direction === "callees" && <AtFork tree={tree.value} />}
         <SmallPieces of="flame graph" />
         <OrderChoice />
         <Choice small label="direction" value={direction} options={[["callees", "Callees ↓"], ["callers", "Callers ↑"]] as const}
