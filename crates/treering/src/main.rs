@@ -36,6 +36,7 @@ mod output_name;
 mod page;
 mod pager;
 mod perf_data;
+mod png;
 mod screen;
 mod selected;
 mod source_file;

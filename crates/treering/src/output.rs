@@ -14,6 +14,7 @@ use tempfile::NamedTempFile;
 use treering_formats::{Format, is_ours};
 
 use crate::failure::{Context as _, Failure};
+use crate::png;
 use crate::stream::{Stream, is_stream};
 use crate::terminal;
 use crate::word::word;
@@ -185,7 +186,7 @@ pub fn check_picture_target(output: &Path, inputs: &[&Path], force: bool) -> Res
 
 /// The same for a plot that is to be written.
 pub fn check_plot_target(output: &Path, inputs: &[&Path], force: bool) -> Result<(), Failure> {
-    check(output, inputs, "plot", treering_plot::is_plot, force)
+    check(output, inputs, "plot", |start| treering_plot::is_plot(start) || png::is_ours(start), force)
 }
 
 /// The same for a file of coverage that is to be written.

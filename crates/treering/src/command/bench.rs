@@ -3,6 +3,7 @@
 mod amount;
 pub(super) mod columns;
 mod compare;
+mod drawing;
 mod gc;
 mod history;
 mod import;

@@ -204,6 +204,15 @@ fn memory_over_time_is_drawn_with_its_peak() {
     assert!(svg.contains("peak 12.7 MB at 132 ms"), "{svg}");
     let virtual_memory = session.output(&["bench", "memory", report, report, "--metric", "virtual memory"]);
     assert!(virtual_memory.contains("peak memory 31.8 MB → 31.8 MB (0 %)"), "{virtual_memory}");
+    let drawn = session.run(&["bench", "memory", report, "-o", "memory.png"]);
+    if !drawn.status.success() && drawn.error().contains("no font is installed") {
+        skip("no font is installed");
+    } else {
+        let file = std::fs::read(session.path("memory.png")).expect("it was written");
+        assert!(file.starts_with(b"\x89PNG") && file.len() > 10_000, "{} bytes", file.len());
+        // A plot of ours may be replaced.
+        session.output(&["bench", "memory", report, "-o", "memory.png"]);
+    }
     let error = session.run(&["bench", "memory", report, "--metric", "swap"]);
     assert!(error.error().contains("has no points of swap"), "{error:#?}");
 }

@@ -14,12 +14,13 @@ use treering_report::plural;
 
 use super::amount::{amount, percent, title};
 use super::columns::{Side, print, table};
+use super::drawing::write_plot;
 use super::judged::{judge, metric_of};
 use super::place::{Place, failure};
 use super::version::git;
 use crate::command::report::percent as percent_of;
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_plot_target, write_whole};
+use crate::output::check_plot_target;
 use crate::terminal;
 
 /// Show the commits at which a program became slower or faster
@@ -49,7 +50,7 @@ pub struct History {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Draw it as an SVG picture as well
+    /// Draw it as an SVG picture as well, as PNG where the file is called .png
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
     /// Replace FILE.svg even if it is not a plot
@@ -104,7 +105,7 @@ impl History {
         }
         if let Some(output) = &self.output {
             let svg = history_svg(&self.plot(&commits, &found, name));
-            write_whole(output, |to| to.write_all(svg.as_bytes()))?;
+            write_plot(output, &svg)?;
         }
         Ok(ExitCode::SUCCESS)
     }

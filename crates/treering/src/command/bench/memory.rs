@@ -6,9 +6,10 @@ use std::process::ExitCode;
 use treering_analysis::{PointSeries, Series, value_at};
 use treering_plot::{MemoryPlot, MemorySeries, Unit, memory_svg};
 
+use super::drawing::write_plot;
 use crate::failure::{Failure, Outcome};
 use crate::open::open_profile;
-use crate::output::{check_plot_target, write_whole};
+use crate::output::check_plot_target;
 use crate::terminal;
 
 /// Draw the memory of runs over time as an SVG picture
@@ -27,7 +28,7 @@ pub struct Memory {
     /// The metric of the points [default: resident memory, or else the first one]
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
-    /// The file to write [default: standard output]
+    /// The file to write, as PNG where it is called .png [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace FILE even if it is not a plot
@@ -48,7 +49,7 @@ impl Memory {
         let series = inputs.iter().map(|path| self.series(path)).collect::<Result<Vec<_>, _>>()?;
         let svg = memory_svg(&plot(series));
         match &self.output {
-            Some(output) => write_whole(output, |to| to.write_all(svg.as_bytes()))?,
+            Some(output) => write_plot(output, &svg)?,
             None => terminal::print(&svg)?,
         }
         Ok(ExitCode::SUCCESS)

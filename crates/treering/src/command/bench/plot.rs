@@ -8,6 +8,7 @@ use treering_measure::{FLOOR, Outcome as Judgement};
 use treering_plot::{Change, Panel, ParameterPlot, Point, Series as Line, parameter_gnuplot, parameter_svg};
 
 use super::amount::{amount, title};
+use super::drawing::write_plot;
 use super::judged::{Judged, judge, metric_of};
 use super::place::Place;
 use super::series::{Chosen, Series};
@@ -33,7 +34,7 @@ pub struct Plot {
     /// The kind of file
     #[arg(long, value_name = "FORMAT", default_value = "svg")]
     to: Format,
-    /// The file to write [default: standard output]
+    /// The file to write, as PNG where it is called .png [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace FILE even if it is not a plot
@@ -60,13 +61,13 @@ impl Plot {
         let mut archive = self.place.open_existing()?;
         let series = self.chosen.series(&mut archive)?;
         let plot = self.plot(&series)?;
-        let text = match self.to {
-            Format::Svg => parameter_svg(&plot),
-            Format::Gnuplot => parameter_gnuplot(&plot),
-        };
-        match &self.output {
-            Some(output) => write_whole(output, |to| to.write_all(text.as_bytes()))?,
-            None => terminal::print(&text)?,
+        match (self.to, &self.output) {
+            (Format::Svg, Some(output)) => write_plot(output, &parameter_svg(&plot))?,
+            (Format::Svg, None) => terminal::print(&parameter_svg(&plot))?,
+            (Format::Gnuplot, Some(output)) => {
+                write_whole(output, |to| to.write_all(parameter_gnuplot(&plot).as_bytes()))?;
+            }
+            (Format::Gnuplot, None) => terminal::print(&parameter_gnuplot(&plot))?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -17,12 +17,13 @@ use treering_profile::{Profile, Unit};
 use treering_report::{GrowthView, Style, grouped};
 use treering_temporary::Folder;
 
+use super::drawing::write_plot;
 use super::parameters::{Parameter, Template, check_used};
 use crate::arguments::seconds;
 use crate::ending::signal_name;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
-use crate::output::{check_plot_target, write_whole};
+use crate::output::check_plot_target;
 use crate::working::Working;
 use crate::{pager, terminal};
 
@@ -53,7 +54,7 @@ pub struct Scale {
     /// Print JSON; every key is described in docs/json.md
     #[arg(long)]
     json: bool,
-    /// Draw the growth of the largest functions as an SVG picture as well
+    /// Draw the growth of the largest functions as an SVG picture as well, as PNG where the file is called .png
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
     /// Replace FILE.svg even if it is not a plot
@@ -125,7 +126,7 @@ impl Scale {
         }
         if let Some(output) = &self.output {
             let svg = growth_svg(&self.plot(&scaling, &runs.parameter));
-            write_whole(output, |to| to.write_all(svg.as_bytes()))?;
+            write_plot(output, &svg)?;
         }
         Ok(ExitCode::SUCCESS)
     }
