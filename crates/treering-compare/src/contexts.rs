@@ -1,6 +1,7 @@
 //! The trees of both profiles as one.
 
 use hashbrown::HashMap;
+use treering_analysis::preorder;
 use treering_profile::{FunctionKind, NodeId};
 
 use crate::pairing::{GroupIndex, Pairing};
@@ -64,17 +65,17 @@ impl Contexts {
         };
         let has_calls = sides.base.profile.tree.has_calls() && sides.head.profile.tree.has_calls();
         let mut contexts = Self { nodes: vec![root], has_calls, inlined };
-        let mut children: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut children = Children::default();
         contexts.add(Side::Base, &sides.base, &folds, &mut children);
         contexts.add(Side::Head, &sides.head, &folds, &mut children);
         contexts.add_up();
         contexts
     }
 
-    fn add(&mut self, side: Side, of: &Prepared, folds: &[bool], children: &mut HashMap<(u32, u32), u32>) {
+    fn add(&mut self, side: Side, of: &Prepared, folds: &[bool], children: &mut Children) {
         let tree = &of.profile.tree;
         let mut place = vec![0_u32; tree.len()];
-        for node in tree.nodes() {
+        for node in preorder(&of.profile) {
             let at = match tree.parent(node) {
                 None => 0,
                 Some(parent) => {
@@ -87,27 +88,24 @@ impl Contexts {
         }
     }
 
-    fn context(
-        &mut self,
-        parent: u32,
-        group: GroupIndex,
-        folds: &[bool],
-        children: &mut HashMap<(u32, u32), u32>,
-    ) -> u32 {
+    fn context(&mut self, parent: u32, group: GroupIndex, folds: &[bool], children: &mut Children) -> u32 {
         if folds[group] {
             return parent;
         }
-        *children.entry((parent, group as u32)).or_insert_with(|| {
-            self.nodes.push(ContextChange {
-                parent: Some(parent as usize),
-                group,
-                self_cost: Sides::default(),
-                total_cost: Sides::default(),
-                calls: Sides::default(),
-                occurs: Sides::default(),
-            });
-            self.nodes.len() as u32 - 1
-        })
+        if let Some(known) = children.find(&self.nodes, parent, group) {
+            return known;
+        }
+        self.nodes.push(ContextChange {
+            parent: Some(parent as usize),
+            group,
+            self_cost: Sides::default(),
+            total_cost: Sides::default(),
+            calls: Sides::default(),
+            occurs: Sides::default(),
+        });
+        let new = self.nodes.len() as u32 - 1;
+        children.add(parent, group, new);
+        new
     }
 
     fn count(&mut self, side: Side, at: usize, of: &Prepared, node: NodeId, folded: bool) {
@@ -143,6 +141,50 @@ impl Contexts {
             }
         }
         children
+    }
+}
+
+/// The contexts below each context. Most have few, which a list finds sooner than a map of millions of entries.
+#[derive(Default)]
+struct Children {
+    /// By context: the last of its listed children, and the one listed before it of the same caller; `NONE` ends a list.
+    last: Vec<u32>,
+    before: Vec<u32>,
+    /// By context: how many of its children are listed.
+    listed: Vec<u8>,
+    /// By caller and group: those that are not listed.
+    others: HashMap<(u32, GroupIndex), u32>,
+}
+
+impl Children {
+    const NONE: u32 = u32::MAX;
+    const MOST_LISTED: u8 = 16;
+
+    fn find(&self, nodes: &[ContextChange], parent: u32, group: GroupIndex) -> Option<u32> {
+        let mut at = *self.last.get(parent as usize)?;
+        while at != Self::NONE {
+            if nodes[at as usize].group == group {
+                return Some(at);
+            }
+            at = self.before[at as usize];
+        }
+        let is_full = self.listed[parent as usize] == Self::MOST_LISTED;
+        if is_full { self.others.get(&(parent, group)).copied() } else { None }
+    }
+
+    /// Adds the context that was made last.
+    fn add(&mut self, parent: u32, group: GroupIndex, new: u32) {
+        let all = new as usize + 1;
+        self.last.resize(all, Self::NONE);
+        self.before.resize(all, Self::NONE);
+        self.listed.resize(all, 0);
+        let listed = &mut self.listed[parent as usize];
+        if *listed == Self::MOST_LISTED {
+            self.others.insert((parent, group), new);
+            return;
+        }
+        *listed += 1;
+        self.before[new as usize] = std::mem::replace(&mut self.last[parent as usize], new);
     }
 }
 

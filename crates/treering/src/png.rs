@@ -75,7 +75,9 @@ mod tests {
             <rect x="10" y="10" width="20" height="10" fill="#9c4a00"/></svg>"##;
         let bytes = match draw(svg) {
             Ok(bytes) => bytes,
-            Err(failure) => return assert!(failure.to_string().contains("no font is installed"), "{failure}"),
+            Err(failure) => {
+                return assert!(failure.to_string().contains("no font is installed"), "{failure}");
+            }
         };
         assert!(is_ours(&bytes[..100]) && !is_ours(&bytes[..50]), "it is known by its first bytes");
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().expect("a PNG");
