@@ -266,8 +266,10 @@ export function largeColumns({ nodes = 1e6, slots = 4096, entries = 4e6, threads
   const perSlot = new Uint32Array(slots).fill(Math.floor(entries / slots));
   const all = perSlot[0] * slots;
   const [node, amounts] = [new Uint32Array(all), new Uint16Array(all)];
+  for (let entry = 0; entry < all; entry++) node[entry] = Math.floor(next() * nodes);
+  // The entries of a slot are in the order of nodes, as in every page.
+  for (let slot = 0; slot < slots; slot++) node.subarray(slot * perSlot[0], (slot + 1) * perSlot[0]).sort();
   for (let entry = 0; entry < all; entry++) {
-    node[entry] = Math.floor(next() * nodes);
     amounts[entry] = 1 + Math.floor(next() * 3);
     counts[node[entry]] += amounts[entry];
   }

@@ -339,7 +339,15 @@ export function start(given: Profile) {
       void analyse(wanted).finally(() => busy.value--);
     });
   });
-  if (client && profile.head.time) client.ask<Course>({ op: "timeline" }).then((found) => (course.value = allVisible(found)), failed);
+  if (client && profile.head.time) client.ask<Course>({ op: "timeline" }).then((found) => (course.value = allVisible(found)), failed).then(prepareSoon);
+}
+
+/** How long the page rests before it prepares for parts of the run, in ms. */
+const REST = 500;
+
+/** Has the worker prepare for the selection of any part, when the first picture is there and nothing else is asked. */
+function prepareSoon() {
+  setTimeout(() => (busy.peek() > 0 ? prepareSoon() : client.ask({ op: "prepare" }).catch(failed)), REST);
 }
 
 /** The transforms that the worker was told last, and the part of the run. */

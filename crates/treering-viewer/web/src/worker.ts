@@ -13,6 +13,7 @@ export type Question =
   | { op: "transform"; transforms: Transform[] }
   | { op: "part"; span: Span | null; against: Span | "rest" | null }
   | { op: "timeline" }
+  | { op: "prepare" }
   | { op: "waited" }
   | { op: "waitPlaces"; own: Uint8Array }
   | { op: "ranIn"; metric: number; fn: number }
@@ -63,12 +64,15 @@ async function answer(question: Question): Promise<unknown> {
   const metric = "metric" in question ? question.metric : null;
   if (question.op === "transform" || question.op === "lines" || (metric !== null && !model.has(metric))) await complete;
   // Parts of the run need its course, and the costs of all metrics.
-  if (question.op === "part" || question.op === "courses" || question.op === "inOrder" || question.op === "waited" || question.op === "waitPlaces" || question.op === "ranIn") await Promise.all([complete, course]);
+  if (question.op === "part" || question.op === "prepare" || question.op === "courses" || question.op === "inOrder" || question.op === "waited" || question.op === "waitPlaces" || question.op === "ranIn") await Promise.all([complete, course]);
   switch (question.op) {
     case "timeline":
       return course;
     case "part":
       model.setPart(question.span, question.against);
+      return null;
+    case "prepare":
+      model.prepare();
       return null;
     case "ranIn":
       return model.ranIn(question.metric, question.fn);

@@ -8,6 +8,7 @@ import { peaks } from "../src/model/peaks.ts";
 import { parseQuery } from "../src/model/search.ts";
 import { heat, rhythm } from "../src/model/rhythm.ts";
 import { countOf, otherSlots, readTimeline, slotsOf, Sums, type Timeline } from "../src/model/timeline.ts";
+import type { Transform } from "../src/model/transform.ts";
 import type { Recorded } from "../src/model/tree.ts";
 import { waitPlaces } from "../src/model/waits.ts";
 import { sketch } from "./trees.ts";
@@ -35,9 +36,9 @@ const TREE = `
 `.replace(/^ {2}/gm, "");
 
 /** Two threads over 100 slots of 1 ms: samples, and the cost of 3 ns and a few more that each of them stands for. */
-function recorded(seed: number, slots = 100): { recorded: Recorded; timeline: Timeline; rows: [slot: number, node: number, count: number][]; names: string[] } {
+function recorded(seed: number, slots = 100, text = TREE): { recorded: Recorded; timeline: Timeline; rows: [slot: number, node: number, count: number][]; names: string[] } {
   const next = numbers(seed);
-  const { tree, names } = sketch(TREE);
+  const { tree, names } = sketch(text);
   const rows: [number, number, number][] = [];
   for (let slot = 0; slot < slots; slot++) {
     for (let node = 0; node < tree.length; node++) if (next(3) === 0) rows.push([slot, node, 1 + next(5)]);
@@ -74,7 +75,7 @@ test("any part of a run has the costs of its samples, however much of the run it
       const parts = slotsOf(ms(from, from + 1 + next(100 - from)), 1e6, 100);
       const right = new Float64Array(given.recorded.tree.length);
       for (const [slot, node, count] of given.rows) if (parts.some(([a, b]) => slot >= a && slot < b)) right[node] += count;
-      assert.deepEqual(sums.of(1, parts), right, `${parts}, seed ${seed}`);
+      assert.deepEqual([...sums.of(1, parts)], [...right], `${parts}, seed ${seed}`);
     }
   }
 });
@@ -352,4 +353,68 @@ test("in the order of time a thread that ran for less than a pixel is seen", () 
   const { lanes, small } = inOrder(shown, { from: 0, to: 4, per: 2, least: 1e5, isTime: true });
   // One stack stands for all of the cell: the parts of a common caller are one piece.
   assert.deepEqual([[...lanes[0].start], [...lanes[0].end], [...lanes[0].fn], small], [[0], [2e5], [tree.fn[4]], 2]);
+});
+
+/** Threads of random stacks with recursion: each node calls up to three of six functions, down to a depth of 7. */
+function randomTree(seed: number, threads: number): string {
+  const next = numbers(seed);
+  const lines: string[] = [];
+  const below = (depth: number) => {
+    if (depth > 7) return;
+    const called = new Set(Array.from({ length: next(4) }, () => "abcdef"[next(6)]));
+    for (const name of called) {
+      lines.push(`${"  ".repeat(depth)}${name}`);
+      below(depth + 1);
+    }
+  };
+  for (let thread = 0; thread < threads; thread++) {
+    lines.push("@", "  main");
+    below(2);
+  }
+  return lines.join("\n").replace(/^ {2}/gm, "");
+}
+
+test("a part is measured in the joined trees as in the tree of each thread", () => {
+  for (let seed = 1; seed < 30; seed++) {
+    const given = recorded(seed, 60, randomTree(seed, 1 + (seed % 5)));
+    const { tree } = given.recorded;
+    const span = ms(seed, seed + 25);
+    const samples = new Float64Array(tree.length);
+    for (const [slot, node, count] of given.rows) if (slot >= seed && slot < seed + 25) samples[node] += count;
+    const [costs, counts] = given.recorded.costs as Float64Array[];
+    const apportioned = samples.map((count, node) => (count ? (costs[node] * count) / counts[node] : 0));
+    const none = { samples: null, squares: null, unseen: null };
+    // The same costs as those of a whole run, which is measured without joining anything.
+    const right = new Model({ ...given.recorded, costs: [apportioned, samples] }, [{ ...none, samples: 1 }, none], given.names.length, null);
+    const model = modelOf(given);
+    const mask = (...names: string[]) => Uint8Array.from(given.names, (name) => (names.includes(name) ? 1 : 0));
+    const near = (found: ArrayLike<number>, wanted: ArrayLike<number>, of: string) => {
+      assert.equal(found.length, wanted.length, of);
+      for (let at = 0; at < wanted.length; at++) assert.ok(Math.abs(found[at] - wanted[at]) < 1e-6, `${of} ${at}: ${found[at]}, not ${wanted[at]}, seed ${seed}`);
+    };
+    for (const transforms of [[], [{ kind: "hide", mask: mask("b") }], [{ kind: "focus", mask: mask("a", "c") }, { kind: "ignore", mask: mask("d") }]] as Transform[][]) {
+      for (const one of [model, right]) one.setTransforms(transforms);
+      model.setPart(span);
+      for (const metric of [0, 1]) {
+        // Twice, as what was given away is worked out again.
+        for (const found of [model.analyse(metric), model.analyse(metric)]) {
+          const wanted = right.analyse(metric);
+          assert.deepEqual([...found.caller], [...wanted.caller]);
+          for (const key of ["self", "total", "arcTotal", "fromSelf", "fromTotal", "toSelf", "toTotal"] as const) {
+            near(found.now[key], wanted.now[key], key);
+            if (metric === 0) near(found.now.samples![key], wanted.now.samples![key], `samples ${key}`);
+          }
+        }
+        for (const request of [{ focus: null, direction: "callees" }, { focus: null, direction: "callers" }, { focus: 2, direction: "callees" }, { focus: 2, direction: "callers" }] as const) {
+          const all = { ...request, fold: false, path: [], least: 0 };
+          const [found, wanted] = [model.merged(metric, all), right.merged(metric, all)];
+          assert.deepEqual([...found.fn], [...wanted.fn]);
+          assert.deepEqual([...found.parent], [...wanted.parent]);
+          for (let column = 0; column < found.self.length; column++) near(found.total[column], wanted.total[column], "total of a tree");
+        }
+        near([model.matched(metric, mask("a", "e"))], [right.matched(metric, mask("a", "e"))], "matched");
+        assert.deepEqual(model.owners(metric, 3, mask("a", "main")).map(({ fn }) => fn).sort(), right.owners(metric, 3, mask("a", "main")).map(({ fn }) => fn).sort());
+      }
+    }
+  }
 });

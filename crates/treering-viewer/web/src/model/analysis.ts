@@ -1,9 +1,10 @@
 // Functions and arcs under the present transforms.
 
 import type { Column } from "./slabs.ts";
-import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally } from "./walk.ts";
+import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally, tallyBoth } from "./walk.ts";
+import { type Joined, join } from "./joined.ts";
 import { NONE, type Recorded, type Thread, threadOfNodes, type Tree } from "./tree.ts";
-import { type Courses, courses, type Grid, HIDDEN, otherSlots, type Slots, type Span, slotsOf, Sums, type Timeline } from "./timeline.ts";
+import { type Courses, courses, type Grid, HIDDEN, type NodeSums, otherSlots, type Slots, type Span, slotsOf, Sums, type Timeline } from "./timeline.ts";
 import type { Measure } from "./interval.ts";
 import { type Order, type OrderGrid, inOrder } from "./order.ts";
 import { type Place, waitPlaces } from "./waits.ts";
@@ -93,6 +94,15 @@ interface Structure {
 /** How many columns of sums are kept for the next question: cost and samples, of both sides in a difference. */
 const KEPT = 8;
 
+/** The costs of a part of the run in the joined tree, by column: of nodes, of their subtrees, of functions and arcs. */
+interface Measured {
+  /** Whatever the transforms leave out. */
+  whole: number[];
+  own: Float64Array[];
+  sums: Float64Array[];
+  tallies: (Tally | null)[];
+}
+
 /** The powers of cost that the columns of merged trees have: cost, samples, squares, what was not seen. */
 const POWERS = [1, 0, 2, 1];
 
@@ -114,7 +124,10 @@ export class Model {
   /** The slots that they are compared with; null where they are shown alone. */
   #basePart: Slots[] | null = null;
   /** Costs of recorded nodes in the selected slots. */
-  #partCosts = new Recent<Float64Array>(KEPT);
+  #partCosts = new Recent<NodeSums>(KEPT);
+  /** The trees of all threads as one, which parts of the run are measured in, under the present transforms. */
+  #joined: (Joined & { of: Structure }) | null = null;
+  #measured = new Recent<Measured>(KEPT / 2);
   #worth: { metric: number; nodes: Float64Array } | null = null;
   #threadOf: Uint32Array | null = null;
 
@@ -156,7 +169,7 @@ export class Model {
   }
 
   /** By recorded node: its cost in the selected slots. */
-  #partOf(metric: number, side: "now" | "base"): Float64Array {
+  #partOf(metric: number, side: "now" | "base"): NodeSums {
     const counted = this.#times!.counter(metric);
     const parts = side === "base" ? this.#basePart! : this.#part!;
     const made = () => (counted === null ? this.#times!.of(metric, parts) : this.#times!.apportioned(metric, this.#partOf(counted, side)));
@@ -175,6 +188,79 @@ export class Model {
     this.#partCosts.clear();
     this.#columns.clear();
     this.#sums.clear();
+    this.#measured.clear();
+  }
+
+  /** The joined tree of a part of the run. */
+  #together(): Joined {
+    const of = this.#known();
+    if (this.#joined?.of === of) return this.#joined;
+    const joined = join(this.tree, of, this.#functions);
+    const { place } = this.#state;
+    const from = place ? place.map((to) => (to === NONE ? NONE : joined.place[to])) : joined.place;
+    this.#joined = { ...joined, place: from, of };
+    return this.#joined;
+  }
+
+  /** Makes what selecting any part of the run needs, before one is selected. */
+  prepare() {
+    if (this.#times) this.#together();
+  }
+
+  /** What the selected part cost, or the one that it is compared with; per second where two are compared. */
+  #measuredOf(metric: number, side: "now" | "base"): Measured {
+    return this.#measured.get(`${metric} ${side}`, () => {
+      const { tree, place, arcs, places } = this.#together();
+      const perSecond = this.#perSecond(side);
+      const columns = this.#columnsOf(metric);
+      const own = columns.map(() => new Float64Array(tree.length));
+      const counter = this.#times!.counter(metric);
+      const whole = columns.map(() => 0);
+      // Samples and the cost that they stand for are carried in one pass.
+      const both = columns.length > 1 && counter === columns[1];
+      if (both) [whole[0], whole[1]] = this.#times!.carryBoth(metric, this.#partOf(columns[1], side), place, own[0], own[1]);
+      for (let at = both ? 2 : 0; at < columns.length; at++) whole[at] = carryInto(own[at], this.#partOf(columns[at], side), place);
+      own.forEach((costs, at) => {
+        const factor = perSecond ** POWERS[at];
+        whole[at] *= factor;
+        if (factor !== 1) for (let node = 0; node < costs.length; node++) costs[node] *= factor;
+      });
+      const found: Measured = { whole, own, sums: [], tallies: [] };
+      if (own.length === 1) {
+        found.sums.push(totals(tree, own[0]));
+        found.tallies.push(tally(tree, arcs, places, own[0], found.sums[0], this.#functions));
+      }
+      for (let at = 0; at + 1 < own.length; at += 2) {
+        const both = tallyBoth(tree, arcs, places, [own[at], own[at + 1]], this.#functions);
+        found.sums.push(...both.sums);
+        found.tallies.push(...both.tallies);
+      }
+      return found;
+    });
+  }
+
+  /** A tally of the selected part, which is given away: it is worked out again where it is asked for once more. */
+  #taken(metric: number, side: "now" | "base", column: number): Tally {
+    const { own, sums, tallies } = this.#measuredOf(metric, side);
+    const at = this.#columnsOf(metric).indexOf(column);
+    const known = tallies[at];
+    tallies[at] = null;
+    if (known) return known;
+    const { tree, arcs, places } = this.#together();
+    return tally(tree, arcs, places, own[at], sums[at], this.#functions);
+  }
+
+  /** The metrics of a cost, its samples, and what intervals need besides. */
+  #columnsOf(metric: number): number[] {
+    const { samples, squares, unseen } = this.#metrics[metric];
+    if (samples === null) return [metric];
+    return squares === null || unseen === null ? [metric, samples] : [metric, samples, squares, unseen];
+  }
+
+  /** The tree that sums and merged trees are of: of a part of the run the joined one. */
+  #summed(metric: number): { tree: Tree; sums: Float64Array } {
+    if (!this.#part) return { tree: this.tree, sums: this.#sumsOf(metric, "now") };
+    return { tree: this.#together().tree, sums: this.#measuredOf(metric, "now").sums[0] };
   }
 
   /** Whether everything is there that a question about a metric needs. */
@@ -281,7 +367,9 @@ export class Model {
     const { arcs, places } = this.#known();
     const of = (column: number | null, power: number): Tally | null => {
       if (column === null) return null;
-      const found = tally(this.tree, arcs, places, this.#costs(column, side, power), this.#sumsOf(column, side, power), this.#functions);
+      const found = this.#part
+        ? this.#taken(metric, side, column)
+        : tally(this.tree, arcs, places, this.#costs(column, side, power), this.#sumsOf(column, side, power), this.#functions);
       // The total of what was passed outside of every function is that itself.
       found.total[0] = found.self[0];
       return found;
@@ -295,10 +383,9 @@ export class Model {
 
   /** The costs of the selected slots, whatever the transforms. */
   #measure(metric: number, side: "now" | "base"): Measure {
-    const { samples, squares, unseen } = this.#metrics[metric];
-    const scale = this.#perSecond(side);
-    const of = (column: number | null, power: number) => (column === null ? 0 : sum(this.#partOf(column, side)) * scale ** power);
-    return { cost: of(metric, 1), samples: of(samples, 0), squares: of(squares, 2), unseen: of(unseen, 1) };
+    const { whole } = this.#measuredOf(metric, side);
+    const [cost, samples, squares, unseen] = whole;
+    return { cost, samples: samples ?? 0, squares: squares ?? 0, unseen: unseen ?? 0 };
   }
 
   /** The courses of threads over time, with the part that the current function has. */
@@ -380,6 +467,8 @@ export class Model {
   }
 
   #merged(metric: number, request: Request): Merged {
+    // Folding follows paths, which stand together in the tree of each thread.
+    if (this.#part && !request.fold) return this.#mergedPart(metric, request);
     const { columns, stride } = this.#wanted(metric);
     const own = columns.map(([column, side, power]) => this.#costs(column, side, power));
     const needsSums = request.direction === "callees" ? !request.fold : request.focus !== null;
@@ -388,10 +477,21 @@ export class Model {
     return callees(this.tree, own, stride, this.#functions, request, sums, request.fold ? undefined : this.#known().links);
   }
 
+  #mergedPart(metric: number, request: Request): Merged {
+    const { tree, links } = this.#together();
+    const sides = (this.#basePart ? (["now", "base"] as const) : (["now"] as const)).map((side) => this.#measuredOf(metric, side));
+    // Exact costs stand for their samples, too.
+    const twice = <T>(columns: T[]) => (columns.length === 1 ? [columns[0], columns[0]] : columns);
+    const own = sides.flatMap((side) => twice(side.own));
+    const sums = sides.flatMap((side) => twice(side.sums));
+    const stride = own.length / sides.length;
+    if (request.direction === "callers") return callers(tree, own, sums, stride, this.#functions, request);
+    return callees(tree, own, stride, this.#functions, request, sums, links);
+  }
+
   /** The cost of a mask's outermost functions with all below them: every stack that one is on, once. */
   matched(metric: number, mask: Uint8Array): number {
-    const { tree } = this;
-    const sums = this.#sumsOf(metric, "now");
+    const { tree, sums } = this.#summed(metric);
     const inside = new Uint8Array(tree.length);
     let sum = 0;
     for (let node = 0; node < tree.length; node++) {
@@ -421,8 +521,7 @@ export class Model {
    * activations that `own` has, and 0 where there is none. They add up to its total.
    */
   owners(metric: number, fn: number, own: Uint8Array): { fn: number; cost: number }[] {
-    const { tree } = this;
-    const sums = this.#sumsOf(metric, "now");
+    const { tree, sums } = this.#summed(metric);
     const nearest = new Uint32Array(tree.length);
     const inside = new Uint8Array(tree.length);
     const found = new Map<number, number>();
@@ -460,10 +559,15 @@ export function countedBy(metrics: MetricInfo[]): (number | null)[] {
   return by;
 }
 
-function sum(costs: Float64Array): number {
-  let all = 0;
-  for (const cost of costs) all += cost;
-  return all;
+/** Adds costs of recorded nodes to the nodes where they are now; the sum is that of all, with those left out. */
+function carryInto(found: Float64Array, costs: NodeSums, place: Uint32Array): number {
+  let sum = 0;
+  for (let node = 0; node < costs.length; node++) {
+    if (costs[node] === 0) continue;
+    sum += costs[node];
+    if (place[node] !== NONE) found[place[node]] += costs[node];
+  }
+  return sum;
 }
 
 /** The values that were asked for last. */

@@ -1,6 +1,7 @@
 // The course of a run: what every node cost in every slot of time, and the sums of any part of it.
 
 import type { Column } from "./slabs.ts";
+import { NONE } from "./tree.ts";
 
 /** Costs by slot and node, in the order of slots, and when threads waited. */
 export interface Timeline {
@@ -11,7 +12,7 @@ export interface Timeline {
   /** By slot: its first entry; behind the last one the number of entries. */
   first: Uint32Array;
   /** By entry: the recorded node. */
-  node: Column;
+  node: Uint32Array;
   /** By entry, for each metric: the cost; null where a metric has no times of its own. */
   costs: (Column | null)[];
   waits: Waits | null;
@@ -58,7 +59,9 @@ export function readTimeline(data: any): Timeline {
   const perSlot = data.perSlot as Column;
   const first = new Uint32Array(perSlot.length + 1);
   for (let slot = 0; slot < perSlot.length; slot++) first[slot + 1] = first[slot] + perSlot[slot];
-  const { slotNs, lengthNs, node, costs, waits } = data;
+  const { slotNs, lengthNs, costs, waits } = data;
+  // Sums of parts read all entries: as numbers of one kind in every profile, they take half the time.
+  const node = Uint32Array.from(data.node as Column);
   return { slotNs, slots: perSlot.length, lengthNs, first, node, costs, waits };
 }
 
@@ -94,12 +97,32 @@ export function otherSlots(parts: readonly Slots[], slots: number): Slots[] {
   return found;
 }
 
+/** The slots of these parts that others do not have. */
+function without(parts: readonly Slots[], others: readonly Slots[]): Slots[] {
+  const found: Slots[] = [];
+  for (const [from, to] of parts) {
+    let at = from;
+    for (let other = firstAfter(others, from); other < others.length && others[other][0] < to; other++) {
+      if (others[other][0] > at) found.push([at, others[other][0]]);
+      at = Math.max(at, others[other][1]);
+    }
+    if (at < to) found.push([at, to]);
+  }
+  return found;
+}
+
 /** How many slots these are. */
 export function countOf(parts: readonly Slots[]): number {
   return parts.reduce((sum, [from, to]) => sum + to - from, 0);
 }
 
-/** Adds up parts of a timeline. The whole is kept, and what is more than half of it is the whole without the rest. */
+/** Sums by node: of 32 bits where a node cannot have more, which take a third of the time. */
+export type NodeSums = Float64Array | Uint32Array;
+
+/**
+ * Adds up parts of a timeline. The whole and the last part are kept: another part is made from the one that it differs
+ * least from, or from nothing. Costs and samples are whole numbers, so that all of these give the same.
+ */
 export class Sums {
   readonly timeline: Timeline;
   /** By metric: the metric that counts its samples, whose times are its times; null for others. */
@@ -107,7 +130,10 @@ export class Sums {
   /** By metric: the self costs of nodes in the whole run. */
   #recorded: (Column | null)[];
   #nodes: number;
-  #whole: { metric: number; costs: Float64Array } | null = null;
+  #whole: { metric: number; costs: NodeSums } | null = null;
+  /** By metric: whether no node cost 2³² or more in the whole run. */
+  #isSmall: boolean[] = [];
+  #last: { metric: number; parts: readonly Slots[]; costs: NodeSums } | null = null;
 
   constructor(timeline: Timeline, recorded: (Column | null)[], countedBy: (number | null)[], nodes: number) {
     this.timeline = timeline;
@@ -117,13 +143,29 @@ export class Sums {
   }
 
   /** By node: its self cost in these slots. */
-  of(metric: number, parts: readonly Slots[]): Float64Array {
+  of(metric: number, parts: readonly Slots[]): NodeSums {
     const counter = this.counter(metric);
     if (counter !== null) return this.apportioned(metric, this.of(counter, parts));
-    const { first, slots } = this.timeline;
-    const entries = parts.reduce((sum, [from, to]) => sum + first[to] - first[from], 0);
-    if (entries <= first[slots] / 2) return this.#added(metric, parts, new Float64Array(this.#nodes), 1);
-    return this.#added(metric, otherSlots(parts, slots), this.#all(metric).slice(), -1);
+    const { slots } = this.timeline;
+    const rest = otherSlots(parts, slots);
+    const known = this.#last?.metric === metric ? this.#last : null;
+    const [more, less] = known ? [without(parts, known.parts), without(known.parts, parts)] : [[], []];
+    const [whole, none] = [this.#entries(rest), this.#entries(parts)];
+    let costs: NodeSums;
+    if (known && this.#entries(more) + this.#entries(less) < Math.min(whole, none)) {
+      costs = this.#added(metric, less, this.#added(metric, more, known.costs.slice(), 1), -1);
+    } else if (none <= whole) {
+      costs = this.#added(metric, parts, this.#empty(metric), 1);
+    } else {
+      costs = this.#added(metric, rest, this.#all(metric).slice(), -1);
+    }
+    this.#last = { metric, parts, costs };
+    return costs;
+  }
+
+  #entries(parts: readonly Slots[]): number {
+    const { first } = this.timeline;
+    return parts.reduce((sum, [from, to]) => sum + first[to] - first[from], 0);
   }
 
   /** The metric whose times are those of another, as it counts its samples; null for one with times of its own. */
@@ -134,7 +176,7 @@ export class Sums {
   }
 
   /** A cost that samples stand for: of each node as much as it has of the samples, which are given by node. */
-  apportioned(metric: number, samples: Float64Array): Float64Array {
+  apportioned(metric: number, samples: NodeSums): Float64Array {
     const found = new Float64Array(samples.length);
     const [costs, counts] = [this.#recorded[metric], this.#recorded[this.counter(metric)!]];
     if (!costs || !counts) return found;
@@ -142,26 +184,51 @@ export class Sums {
     return found;
   }
 
-  #all(metric: number): Float64Array {
+  /**
+   * Adds a part's samples, and as much of the cost that they stand for, to the nodes where recorded ones are now; the
+   * sums are those of all, with those left out.
+   */
+  carryBoth(metric: number, samples: NodeSums, place: Uint32Array, intoCost: Float64Array, intoSamples: Float64Array): [cost: number, samples: number] {
+    const [costs, counts] = [this.#recorded[metric], this.#recorded[this.counter(metric)!]];
+    let [allCost, allSamples] = [0, 0];
+    for (let node = 0; node < samples.length; node++) {
+      const count = samples[node];
+      if (count === 0) continue;
+      const cost = costs && counts ? (costs[node] * count) / counts[node] : 0;
+      allCost += cost;
+      allSamples += count;
+      const to = place[node];
+      if (to === NONE) continue;
+      intoCost[to] += cost;
+      intoSamples[to] += count;
+    }
+    return [allCost, allSamples];
+  }
+
+  #empty(metric: number): NodeSums {
+    const recorded = this.#recorded[metric];
+    this.#isSmall[metric] ??= recorded !== null && largest(recorded) < 2 ** 32;
+    return this.#isSmall[metric] ? new Uint32Array(this.#nodes) : new Float64Array(this.#nodes);
+  }
+
+  #all(metric: number): NodeSums {
     if (this.#whole?.metric !== metric) {
-      const costs = this.#added(metric, [[0, this.timeline.slots]], new Float64Array(this.#nodes), 1);
+      const costs = this.#added(metric, [[0, this.timeline.slots]], this.#empty(metric), 1);
       this.#whole = { metric, costs };
     }
     return this.#whole!.costs;
   }
 
-  #added(metric: number, parts: readonly Slots[], sums: Float64Array, sign: 1 | -1): Float64Array {
+  #added(metric: number, parts: readonly Slots[], sums: NodeSums, sign: 1 | -1): NodeSums {
     const { first, node, costs, waits } = this.timeline;
     const of = costs[metric];
-    for (const [from, to] of parts) {
-      for (let entry = first[from]; of && entry < first[to]; entry++) sums[node[entry]] += sign * of[entry];
-    }
+    for (const [from, to] of parts) if (of) addEntries(sums, node, of, first[from], first[to], sign);
     if (waits && (waits.time === metric || waits.count === metric)) this.#addWaits(waits, metric === waits.time, parts, sums, sign);
     return sums;
   }
 
   /** Adds waits: their time as far as it lies in the parts, or their number where they begin. */
-  #addWaits(waits: Waits, isTime: boolean, parts: readonly Slots[], sums: Float64Array, sign: 1 | -1) {
+  #addWaits(waits: Waits, isTime: boolean, parts: readonly Slots[], sums: NodeSums, sign: 1 | -1) {
     const { start, end, node, kind } = waits;
     for (let wait = 0; wait < start.length; wait++) {
       if (kind[wait] === READY) continue;
@@ -218,6 +285,18 @@ export class Sums {
     const at = firstAfter(parts, slot);
     return at < parts.length && parts[at][0] <= slot ? 1 : 0;
   }
+}
+
+/** Adds entries to the sums of their nodes. Each kind of sums has a loop, which is compiled for that kind alone. */
+function addEntries(sums: NodeSums, node: Uint32Array, costs: Column, from: number, to: number, sign: 1 | -1) {
+  if (sums instanceof Uint32Array) for (let entry = from; entry < to; entry++) sums[node[entry]] += sign * costs[entry];
+  else for (let entry = from; entry < to; entry++) sums[node[entry]] += sign * costs[entry];
+}
+
+function largest(costs: Column): number {
+  let most = 0;
+  for (let node = 0; node < costs.length; node++) if (costs[node] > most) most = costs[node];
+  return most;
 }
 
 /** The first part that ends behind a slot. */

@@ -203,6 +203,90 @@ export function tally(tree: Tree, arcs: Arcs, places: Places, own: ArrayLike<num
   return found;
 }
 
+/** How many numbers an arc has in one column: those of a tally. */
+const ARC = 5;
+
+/**
+ * Measures functions and arcs in two columns at once, and sums subtrees in the same pass: one column of a part of a run
+ * counts the samples of the other. The tallies are those of `tally`. Parents stand before their children.
+ */
+export function tallyBoth(tree: Tree, arcs: Arcs, places: Places, own: [Float64Array, Float64Array], functions: number): { sums: [Float64Array, Float64Array]; tallies: [Tally, Tally] } {
+  const { parent, length } = tree;
+  const fnOf = tree.fn;
+  const { marks, outermostArc, around } = places;
+  const { ofNode } = arcs;
+  const [ownA, ownB] = own;
+  const [sumsA, sumsB] = [ownA.slice(), ownB.slice()];
+  // What is added to in one step stands together: an arc's numbers in both columns, a function's in both.
+  const ofArc = new Float64Array(2 * ARC * arcs.caller.length);
+  const ofFunction = new Float64Array(4 * functions);
+  for (let node = length - 1; node >= 0; node--) {
+    const [sumA, sumB] = [sumsA[node], sumsB[node]];
+    if (sumA === 0 && sumB === 0) continue;
+    const above = parent[node];
+    if (above !== NONE) {
+      sumsA[above] += sumA;
+      sumsB[above] += sumB;
+    }
+    const mark = marks[node];
+    const arc = ofNode[node];
+    const outer = (mark & OUTERMOST) !== 0;
+    const fn = 4 * fnOf[node];
+    if (outer) {
+      ofFunction[fn + 1] += sumA;
+      ofFunction[fn + 3] += sumB;
+    } else {
+      // The nodes below are now below an activation further in, no longer below the one around it.
+      const at = 2 * ARC * around[node];
+      ofArc[at + 4] -= sumA;
+      ofArc[at + ARC + 4] -= sumB;
+    }
+    const at = 2 * ARC * arc;
+    if (arc !== NONE) {
+      if (mark & OUTERMOST_OF_ARC) {
+        ofArc[at] += sumA;
+        ofArc[at + ARC] += sumB;
+      }
+      if (outer) {
+        ofArc[at + 2] += sumA;
+        ofArc[at + ARC + 2] += sumB;
+      }
+      ofArc[at + 4] += sumA;
+      ofArc[at + ARC + 4] += sumB;
+    }
+    const [costA, costB] = [ownA[node], ownB[node]];
+    if (costA === 0 && costB === 0) continue;
+    ofFunction[fn] += costA;
+    ofFunction[fn + 2] += costB;
+    if (outermostArc[node] !== NONE) {
+      const first = 2 * ARC * outermostArc[node];
+      ofArc[first + 1] += costA;
+      ofArc[first + ARC + 1] += costB;
+      if (mark & ASKED_OUTERMOST) {
+        ofArc[first + 3] += costA;
+        ofArc[first + ARC + 3] += costB;
+      }
+    }
+    if (mark & ASKED) {
+      ofArc[at + 3] += costA;
+      ofArc[at + ARC + 3] += costB;
+    }
+  }
+  const column = (from: Float64Array, stride: number, at: number) => {
+    const found = new Float64Array(from.length / stride);
+    for (let one = 0; one < found.length; one++) found[one] = from[stride * one + at];
+    return found;
+  };
+  const tallyOf = (side: number): Tally => {
+    const arc = (at: number) => column(ofArc, 2 * ARC, side * ARC + at);
+    return {
+      self: column(ofFunction, 4, 2 * side), total: column(ofFunction, 4, 2 * side + 1),
+      arcTotal: arc(0), fromSelf: arc(1), fromTotal: arc(2), toSelf: arc(3), toTotal: arc(4),
+    };
+  };
+  return { sums: [sumsA, sumsB], tallies: [tallyOf(0), tallyOf(1)] };
+}
+
 /** Measures functions and arcs of a tree. */
 export function walk(tree: Tree, arcs: Arcs, own: ArrayLike<number>, functions: number): Tally {
   return tally(tree, arcs, places(tree, arcs, functions), own, totals(tree, own), functions);
