@@ -26,6 +26,7 @@ pub mod character;
 mod check;
 mod component;
 mod examine;
+pub mod mark_file;
 mod meaning;
 mod note;
 pub mod output_name;

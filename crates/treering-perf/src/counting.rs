@@ -87,7 +87,7 @@ pub fn count_events(
     let interrupts = Interrupts::block().map_err(system("receiving signals"))?;
     let (child, pid) = match &options.target {
         Target::Launch(command) => {
-            let child = Child::prepare(command).map_err(|source| cannot_run(&options.target, source))?;
+            let child = Child::prepare(command, &[]).map_err(|source| cannot_run(&options.target, source))?;
             let pid = child.pid();
             (Some(child), pid)
         }

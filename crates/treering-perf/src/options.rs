@@ -31,6 +31,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// From which intervals are drawn.
     pub seed: u64,
+    /// Variables that a launched program has in its environment besides ours, or in their place.
+    pub environment: Vec<(OsString, OsString)>,
 }
 
 /// The program or process to record.
@@ -60,6 +62,7 @@ impl Options {
             time: true,
             duration: None,
             seed: fastrand::u64(..),
+            environment: Vec::new(),
         }
     }
 

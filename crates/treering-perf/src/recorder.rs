@@ -78,7 +78,8 @@ impl Started {
         let plan = plan(options);
         let (pid, (session, child), command) = match &options.target {
             Target::Launch(command) => {
-                let (session, child) = Session::open(&plan, Subject::Command(command), &target)?;
+                let (session, child) =
+                    Session::open(&plan, Subject::Command(command, &options.environment), &target)?;
                 let pid = child.as_ref().map_or(0, Child::pid);
                 let words = command.iter().map(|word| word.to_string_lossy().into_owned());
                 (pid, (session, child), words.collect())
@@ -493,7 +494,7 @@ impl Recorder {
         });
         let jit = jit.collect();
         let hidden_files = std::mem::take(&mut self.processes.hidden_files);
-        Ok(Recording { profile: self.profile, finish, hidden_files, jit })
+        Ok(Recording { profile: self.profile, finish, start_ns: self.start_ns, hidden_files, jit })
     }
 
     /// Scales the costs of threads to their use, and notes the use that no sample stands for, in the first event.

@@ -30,6 +30,8 @@ pub struct Recording {
     pub profile: Profile,
     /// How the recording ended.
     pub finish: Finish,
+    /// When it began, in nanoseconds of `CLOCK_MONOTONIC`; all times of the profile are since then.
+    pub start_ns: u64,
     /// Files that were mapped under paths that do not lead to them from here: of other mount
     /// namespaces, or deleted.
     pub hidden_files: HashMap<PathBuf, File>,

@@ -35,8 +35,8 @@ pub(crate) struct Plan {
 /// A sampled event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Subject<'a> {
-    /// A program that is about to be run.
-    Command(&'a [OsString]),
+    /// A program that is about to be run, and variables of its environment.
+    Command(&'a [OsString], &'a [(OsString, OsString)]),
     /// Threads that run already.
     Threads(&'a [u32]),
 }
@@ -209,7 +209,9 @@ impl Session {
                 }
                 None
             }
-            Subject::Command(command) => Some(self.open_on_child(plan, command, &processors)?),
+            Subject::Command(command, environment) => {
+                Some(self.open_on_child(plan, (command, environment), &processors)?)
+            }
         };
         match self.handles.is_empty() {
             true => Err(OpenFailure::new("", io::Error::from_raw_os_error(libc::ESRCH))),
@@ -222,7 +224,7 @@ impl Session {
     fn open_on_child(
         &mut self,
         plan: &Plan,
-        command: &[OsString],
+        (command, environment): (&[OsString], &[(OsString, OsString)]),
         processors: &[u32],
     ) -> Result<Child, OpenFailure> {
         let has_templates = self.events.iter().any(|sampled| sampled.jittered);
@@ -236,7 +238,7 @@ impl Session {
                 }
             }
         }
-        let child = Child::prepare(command).map_err(OpenFailure::child)?;
+        let child = Child::prepare(command, environment).map_err(OpenFailure::child)?;
         for &cpu in processors {
             for sampled in 0..self.events.len() {
                 let role = if self.events[sampled].jittered { Role::FirstThread } else { Role::All };

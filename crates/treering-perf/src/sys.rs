@@ -1,6 +1,6 @@
 //! The system calls. All of the crate's `unsafe` is here.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -300,23 +300,36 @@ impl Usage {
 
 impl Child {
     /// Forks a child that will run `command`, looked up in `PATH`.
-    pub(crate) fn prepare(command: &[impl AsRef<OsStr>]) -> io::Result<Self> {
-        let arguments: Vec<CString> = command
-            .iter()
-            .map(|argument| CString::new(argument.as_ref().as_bytes()))
-            .collect::<Result<_, _>>()
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "an argument holds a zero byte"))?;
-        let mut pointers: Vec<_> = arguments.iter().map(|argument| argument.as_ptr()).collect();
-        pointers.push(std::ptr::null());
+    ///
+    /// Its environment is ours with some other variables.
+    pub(crate) fn prepare(
+        command: &[impl AsRef<OsStr>],
+        others: &[(OsString, OsString)],
+    ) -> io::Result<Self> {
+        let text = |bytes: &[u8]| {
+            let problem = "an argument holds a zero byte";
+            CString::new(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, problem))
+        };
+        let terminated = |texts: &[CString]| -> Vec<*const libc::c_char> {
+            texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+        };
+        let arguments: Vec<CString> =
+            command.iter().map(|argument| text(argument.as_ref().as_bytes())).collect::<Result<_, _>>()?;
+        let ours = std::env::vars_os().filter(|(name, _)| others.iter().all(|(other, _)| other != name));
+        let joined = |(name, value): (OsString, OsString)| [name.as_bytes(), b"=", value.as_bytes()].concat();
+        let variables: Vec<CString> = ours
+            .chain(others.iter().cloned())
+            .map(|variable| text(&joined(variable)))
+            .collect::<Result<_, _>>()?;
+        let (pointers, variables) = (terminated(&arguments), terminated(&variables));
         let (go_read, go_write) = pipe()?;
         let (failure_read, failure_write) = pipe()?;
         // SAFETY: the child runs only `run_child`, which calls nothing that takes a lock.
         match check(unsafe { libc::fork() })? {
             0 => {
                 drop(go_write);
-                // SAFETY: `pointers` is a null-terminated array of C strings, and this is the
-                // child of the fork.
-                unsafe { run_child(&pointers, go_read.as_raw_fd(), failure_write.as_raw_fd()) }
+                // SAFETY: both are null-terminated arrays of C strings, and this is the child of the fork.
+                unsafe { run_child(&pointers, &variables, go_read.as_raw_fd(), failure_write.as_raw_fd()) }
             }
             pid => Ok(Self { pid: pid as u32, go: Some(go_write), failure: Some(failure_read) }),
         }
@@ -372,10 +385,15 @@ impl Drop for Child {
 /// The child's side of [`Child::prepare`]. Never returns.
 ///
 /// # Safety
-/// Only between fork and exec, with a null-terminated array of C strings.
-unsafe fn run_child(arguments: &[*const libc::c_char], go: RawFd, failure: RawFd) -> ! {
+/// Only between fork and exec, with null-terminated arrays of C strings.
+unsafe fn run_child(
+    arguments: &[*const libc::c_char],
+    variables: &[*const libc::c_char],
+    go: RawFd,
+    failure: RawFd,
+) -> ! {
     let mut byte = 0_u8;
-    // SAFETY: only calls that may be made between fork and exec, on valid buffers. `execvp`
+    // SAFETY: only calls that may be made between fork and exec, on valid buffers. `execvpe`
     // allocates on the stack in the C libraries that we support.
     unsafe {
         if libc::read(go, (&raw mut byte).cast(), 1) == 1 {
@@ -383,7 +401,7 @@ unsafe fn run_child(arguments: &[*const libc::c_char], go: RawFd, failure: RawFd
             libc::sigemptyset(&mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            libc::execvp(arguments[0], arguments.as_ptr());
+            libc::execvpe(arguments[0], arguments.as_ptr(), variables.as_ptr());
             let code = (*libc::__errno_location()).to_ne_bytes();
             libc::write(failure, code.as_ptr().cast(), code.len());
         }

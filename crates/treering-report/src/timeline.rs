@@ -62,7 +62,9 @@ impl Listing<'_> {
         let most = course.threads.iter().flat_map(|thread| &thread.costs).copied().max();
         let of_threads = self.scale(most, 1);
         let of_all = self.scale(all.iter().copied().max(), course.threads.len());
-        let mut lines = vec![self.axis(), self.row("all", &all, of_all)];
+        let mut lines = vec![self.axis()];
+        lines.extend(self.marks());
+        lines.push(self.row("all", &all, of_all));
         for thread in course.threads.iter().take(THREADS) {
             let name = &self.profile.threads[thread.thread.index()].name;
             lines.push(self.row(name, &thread.costs, of_threads));
@@ -122,6 +124,38 @@ impl Listing<'_> {
         format!("{:<NAME$}  {start}{:between$}{end}", "time", "")
     }
 
+    /// The marks of the part, each from the cell on in which it is; one whose name has no room is a sign.
+    fn marks(&self) -> Option<String> {
+        let times = &self.course.times;
+        let marks = &self.profile.timeline.as_ref()?.marks;
+        let cell = |time: u64| ((time - times.start) as f64 / self.course.cell_ns()) as usize;
+        let mut shown: Vec<(usize, &str)> = marks
+            .iter()
+            .filter(|mark| times.contains(&mark.time_ns))
+            .map(|mark| (cell(mark.time_ns).min(self.course.cells - 1), &self.profile.strings[mark.name]))
+            .collect();
+        // Processes that begin to run the same program at about the same time have one.
+        shown.dedup();
+        let mut line = String::new();
+        let mut used = 0;
+        for (at, &(start, text)) in shown.iter().enumerate() {
+            // Of several in a cell there is one sign.
+            if start < used {
+                continue;
+            }
+            let next = shown[at + 1..].iter().map(|&(next, _)| next).find(|&next| next > start);
+            let room = next.unwrap_or(self.course.cells) - start;
+            line.extend(std::iter::repeat_n(' ', start - used));
+            let flag = if self.signs == BLOCKS { '┆' } else { '!' };
+            let alone = shown[at + 1..].first().is_none_or(|&(next, _)| next > start);
+            let name = if alone { beginning(text, room - 1) } else { "" };
+            line.push(flag);
+            line += name;
+            used = start + 1 + unicode_width::UnicodeWidthStr::width(name);
+        }
+        (!shown.is_empty()).then(|| format!("{:<NAME$}  {line}", "marks"))
+    }
+
     fn row(&self, name: &str, costs: &[u64], scale: f64) -> String {
         let sign = |&cost: &u64| {
             let eighths = (cost as f64 / scale * 8.0).round().min(8.0) as usize;
@@ -164,9 +198,39 @@ impl Listing<'_> {
     }
 }
 
+/// As much of a name as so many columns have room for.
+fn beginning(text: &str, width: usize) -> &str {
+    let mut used = 0;
+    let fits = |(_, character): &(usize, char)| {
+        used += unicode_width::UnicodeWidthChar::width(*character).unwrap_or(0);
+        used <= width
+    };
+    let end = text.char_indices().take_while(fits).last();
+    end.map_or("", |(at, character)| &text[..at + character.len_utf8()])
+}
+
 /// A name in exactly so many columns.
 fn padded(text: &str, width: usize) -> String {
     let text = name::cut(text, width);
     let columns = unicode_width::UnicodeWidthStr::width(text.as_str());
     format!("{text}{:1$}", "", width.saturating_sub(columns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_marks_end_where_their_room_does() {
+        for (text, width, expected) in [
+            ("simulate", 4, "simu"),
+            ("load", 4, "load"),
+            ("load", 9, "load"),
+            ("load", 0, ""),
+            ("表の表", 5, "表の"),
+            ("", 3, ""),
+        ] {
+            assert_eq!(beginning(text, width), expected, "{text} in {width}");
+        }
+    }
 }

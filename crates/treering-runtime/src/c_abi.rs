@@ -12,7 +12,7 @@ use crate::options::{Kind, Options};
 use crate::port::{self, Port};
 use crate::process::{self, OFF, Quiet, STATE};
 use crate::registry::{self, Described};
-use crate::{arguments, frame, leaf, memory, point, session, store, sys, task};
+use crate::{arguments, frame, leaf, mark, memory, point, session, store, sys, task};
 
 /// The way with events: nothing, or to be decided at the first one, or recorded in a period
 /// of that number, with `FLAT` or `SLOW` for all but plain call graphs. The macros of
@@ -243,6 +243,16 @@ pub extern "C" fn treering_argument_size(token: u64, size: u64) {
 pub unsafe extern "C" fn treering_point(description: *const c_char, length: usize) {
     // SAFETY: by this function's own requirement.
     point::take(unsafe { sys::bytes(description, length) });
+}
+
+/// Marks the moment with a name.
+///
+/// # Safety
+/// `name` leads to `length` bytes, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn treering_mark(name: *const c_char, length: usize) {
+    // SAFETY: by this function's own requirement.
+    mark::add(unsafe { sys::bytes(name, length) });
 }
 
 /// Switches points of the memory plot off for 0, else on.

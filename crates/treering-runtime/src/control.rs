@@ -5,7 +5,7 @@ use std::fmt::Display;
 use treering_events::setting;
 
 use crate::options::Options;
-use crate::{point as points, process, session};
+use crate::{mark as marks, point as points, process, session};
 
 /// Records from now on, as `options` say; what was recorded before in the same way is added to.
 pub fn set_profiler(options: Options) {
@@ -27,6 +27,15 @@ pub fn finish() -> bool {
 /// some microseconds.
 pub fn point(description: &str) {
     points::take(description.as_bytes());
+}
+
+/// Marks the moment with a name, for `treering record` where that has started the program: the recording has the mark in
+/// this thread, and `treering report --phase NAME` shows what happened from there up to the next mark of the process.
+///
+/// It takes less than a microsecond, and a load and a branch where nothing records. The first 104 bytes of a name are kept,
+/// and 16,384 marks of a recording; the report says how many others there were.
+pub fn mark(name: &str) {
+    marks::add(name.as_bytes());
 }
 
 /// Sets a parameter of the run, such as the size of the problem. It stands in the profile.

@@ -142,6 +142,9 @@ pub fn finish() -> bool {
 }
 
 /// Nothing.
+pub fn mark(_name: &str) {}
+
+/// Nothing.
 pub fn point(_description: &str) {}
 
 /// Nothing.

@@ -56,6 +56,7 @@ when_enabled! {
     mod leaf;
     mod leave;
     mod line;
+    mod mark;
     mod memory;
     mod output;
     mod point;
@@ -77,7 +78,7 @@ when_enabled! {
     mod unseen_plugin;
 
     pub use calibrate::set_call_cost;
-    pub use control::{clear_profiler, finish, parameter, point, result, set_profiler};
+    pub use control::{clear_profiler, finish, mark, parameter, point, result, set_profiler};
     pub use function::{Call, Function, Place};
     pub use future::Instrumented;
     pub use line::{line, rest_of_line};
@@ -95,8 +96,8 @@ mod options;
 
 #[cfg(not(feature = "enabled"))]
 pub use disabled::{
-    Allocator, Call, Function, Instrumented, Leaf, Place, Scope, Site, clear_profiler, finish, parameter,
-    point, result, set_profiler,
+    Allocator, Call, Function, Instrumented, Leaf, Place, Scope, Site, clear_profiler, finish, mark,
+    parameter, point, result, set_profiler,
 };
 pub use filter::Filter;
 pub use options::{Kind, Options, Recursion};

@@ -27,6 +27,7 @@ mod interpreter;
 mod kernel_symbols;
 mod library;
 mod live;
+mod marks;
 mod name_cache;
 mod nameless;
 mod naming;

@@ -17,6 +17,7 @@ int main(void)
     TREERING_LEAF("h", 16);
     treering_leaf_leave(treering_leaf_enter(treering_task("h")));
     treering_point("d", 1);
+    treering_mark("m", 1);
     treering_set_points(0);
     treering_set_output("nowhere.trg");
     return treering_is_on() || treering_set_profiler(TREERING_CALL_GRAPH) || treering_flush()

@@ -33,5 +33,6 @@ int main()
     TREERING_LEAF("h", 16);
     const treering::Leaf leaf(treering::Task("i"));
     treering::point("d");
+    treering::mark("m");
     return treering::report(treering::Verbosity::full, treering::Format::xml, TREERING_WITH_CALLGRAPH).empty() ? 0 : 1;
 }

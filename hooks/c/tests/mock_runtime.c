@@ -134,6 +134,7 @@ void treering_line(uint32_t line, uint64_t total, uint64_t self)
     call("line(%d,%d,%d)", (int)line, (int)total, (int)self);
 }
 void treering_point(const char *text, size_t length) { call("point(%.*s)", (int)length, text); }
+void treering_mark(const char *name, size_t length) { call("mark(%.*s)", (int)length, name); }
 void treering_set_points(int on) { call("set_points(%d)", on); }
 
 void treering_parameter(const char *name, size_t name_length, const char *value, size_t value_length)

@@ -46,11 +46,12 @@ static void texts()
 {
     using std::string_view;
     treering::point(string_view("a point", 3));
+    treering::mark(string_view("a mark", 3));
     treering::parameter("n", std::string("3"));
     treering::result("error", "0.5");
     treering::bench_start("name", "about");
     treering::bench_stop();
-    EXPECT_CALLS("point(a p) parameter(n,3) result(error,0.5) bench_start(name,about) bench_stop");
+    EXPECT_CALLS("point(a p) mark(a m) parameter(n,3) result(error,0.5) bench_start(name,about) bench_stop");
 }
 
 static void reports()

@@ -46,6 +46,21 @@ pub(crate) unsafe fn map_into(start: *mut u8, bytes: usize, file: Option<(c_int,
     if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Words of a file, as all processes that map it see them. They stay mapped until the process ends.
+pub(crate) fn map_words(file: c_int, words: usize) -> Option<&'static [AtomicU64]> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
+    let mapped = unsafe {
+        libc::mmap(core::ptr::null_mut(), words * size_of::<AtomicU64>(), protection, libc::MAP_SHARED, file, 0)
+    };
+    if mapped == libc::MAP_FAILED {
+        return None;
+    }
+    // SAFETY: pages are aligned, the file has that many words by what callers know, and nothing unmaps them. Other
+    // processes change them too, which atomics are for.
+    Some(unsafe { core::slice::from_raw_parts(mapped.cast(), words) })
+}
+
 /// The virtual and the resident size of the process in bytes, read without the allocator. Memory that is
 /// only [reserved](reserve) is in the first.
 pub(crate) fn memory_size() -> (u64, u64) {

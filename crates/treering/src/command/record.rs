@@ -18,6 +18,7 @@ use crate::arguments::seconds;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::hint::{against_no_recording, against_waiting};
+use crate::marks::MarkFile;
 use crate::nameless::note_nameless;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{
@@ -194,13 +195,25 @@ impl Record {
     /// One run: from the program's start to a profile with names.
     fn record_once(&self, options: &Options, place: &Place) -> Result<(Profile, Finish), Failure> {
         let mut growing = Growing::start(place)?;
-        let recorded = treering_perf::record(options, &mut growing).map_err(|error| {
+        let marks = (options.time && self.pid.is_none()).then(MarkFile::create);
+        let mut options = options.clone();
+        options.environment.extend(marks.iter().flatten().map(MarkFile::variable));
+        let recorded = treering_perf::record(&options, &mut growing).map_err(|error| {
             place.discard();
             let failure = Failure::new(&error).status(error.exit_status());
             let hints = against_no_recording(&error).into_iter().chain(self.instead(&error));
             hints.fold(failure, Failure::hint)
         })?;
-        let Recording { profile, finish, hidden_files, jit } = recorded;
+        let Recording { mut profile, finish, start_ns, hidden_files, jit } = recorded;
+        match marks {
+            Some(Ok(marks)) => marks.add_to(&mut profile, start_ns),
+            Some(Err(error)) => {
+                profile
+                    .metadata
+                    .note(format!("marks of the program were not kept: no file for them: {error}"));
+            }
+            None => {}
+        }
         let wanted = Wanted { inlines: !self.no_inlines, sources: !self.no_sources, addresses: true };
         let named = name_functions(profile, Reachable { hidden_files, jit, ..Reachable::default() }, wanted);
         let mut profile = named.profile;

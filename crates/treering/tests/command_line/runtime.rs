@@ -17,6 +17,8 @@ pub(crate) enum Program {
     Calls,
     /// `programs/names.c`, which names its tasks itself.
     Names,
+    /// `programs/marked.c`, which marks its phases.
+    Marked,
     /// `examples/profilers/demo.cc`, which has the tasks and the memory plot of CBS.
     Tasks,
     /// `programs/states.cc`, a benchmark of CBS with results.
@@ -28,6 +30,7 @@ impl Program {
         match self {
             Self::Calls => ("programs/calls.c", &["-finstrument-functions"]),
             Self::Names => ("programs/names.c", &[]),
+            Self::Marked => ("programs/marked.c", &[]),
             Self::Tasks => ("../../../../examples/profilers/demo.cc", &["-std=c++17"]),
             Self::States => ("programs/states.cc", &["-std=c++17"]),
         }

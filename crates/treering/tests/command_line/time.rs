@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use treering_testing::programs::installed;
 
+use crate::runtime::Program;
 use crate::session::{Session, program, words};
 use crate::skip;
 
@@ -99,6 +100,39 @@ fn a_program_that_a_process_began_to_run_is_a_phase() {
     let outcome = session.run(&["report", "--phase", "nothing"]);
     assert!(outcome.stderr.contains("the run has no mark called \"nothing\""), "{outcome:#?}");
     assert!(outcome.stderr.contains("hint: there are: "), "{outcome:#?}");
+}
+
+#[test]
+fn marks_of_a_program_divide_its_run_into_phases() {
+    let session = Session::new();
+    let Some(path) = Program::Marked.compile(&session) else { return };
+    session.record(&[], &program(&path, &["20"]));
+    let file = "treering.trg";
+    let phases =
+        ["load", "parse", "indexing", "sort", "merge", "simulate", "reduce", "encode", "compress", "store"];
+    let course = report(&session, file, &["--timeline"]);
+    let marks = course["marks"].as_array().expect("a list").iter();
+    let named: Vec<&str> =
+        marks.filter(|mark| mark["kind"] == "mark").filter_map(|mark| mark["name"].as_str()).collect();
+    assert_eq!(named, [&["of_child"], &phases[..]].concat());
+    let mut sum = 0;
+    for phase in phases.into_iter().chain(["of_child"]) {
+        let part = report(&session, file, &["--phase", phase, "--metric", "samples"]);
+        let rows = part["functions"].as_array().expect("a list");
+        let most = rows.iter().max_by_key(|row| row["self_cost"].as_u64()).expect("something ran");
+        assert_eq!(most["function"], phase, "{part:#}");
+        sum += run_cost(&part);
+    }
+    // Phases follow each other: what came before the first mark is left, and a slot at the edge of two may be in both.
+    let whole = run_cost(&report(&session, file, &["--metric", "samples"]));
+    assert!(sum * 10 > whole * 9 && sum <= whole + 24, "{sum} of {whole}");
+    let text = session.output(&["report", file, "--timeline"]);
+    let line = text.lines().find(|line| line.starts_with("marks")).unwrap_or_else(|| panic!("{text}"));
+    // How long a phase lasts by the clock depends on what else runs.
+    let named = phases.iter().filter(|phase| line.contains(&phase[..3])).count();
+    assert!(named >= 5 && line.chars().count() <= 80, "{text}");
+    session.record(&["--no-time"], &program(&path, &["1"]));
+    assert!(session.run(&["report", "--phase", "load"]).error().contains("does not know when"));
 }
 
 #[test]

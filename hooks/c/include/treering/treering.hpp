@@ -140,6 +140,9 @@ inline void point(std::string_view description) noexcept
     treering_point(description.data(), description.size());
 }
 
+/// Marks the moment with a name, for `treering record` where that has started the program.
+inline void mark(std::string_view name) noexcept { treering_mark(name.data(), name.size()); }
+
 /// Switches points of the memory plot on or off.
 inline void set_points(bool on) noexcept { treering_set_points(on); }
 
