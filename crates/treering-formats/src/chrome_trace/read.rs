@@ -228,7 +228,8 @@ impl Reader {
         let time = self.import.profile.add_metric(metric);
         self.stacks_only = ours.is_some();
         let start = trace.events.iter().filter(|event| is_call(event)).filter_map(|event| event.ts);
-        let start = start.fold(f64::INFINITY, f64::min);
+        // Treering writes times since the start of the run; the clocks of others began anywhere.
+        let start = if self.stacks_only { 0.0 } else { start.fold(f64::INFINITY, f64::min) };
         let mut of_threads: BTreeMap<(&str, &str), Vec<(u64, span::Event)>> = BTreeMap::new();
         let mut others = 0_u64;
         for (at, event) in trace.events.iter().enumerate() {

@@ -250,11 +250,12 @@ impl<'a, W: Write> Writer<'a, W> {
 
     /// Ends calls until so many are open.
     fn end_to(&mut self, depth: usize, now: u64, id: (u32, u32)) -> io::Result<()> {
-        while self.open.len() > depth {
+        for function in self.open.split_off(depth.min(self.open.len())).into_iter().rev() {
             self.separate()?;
-            self.output.write_all(b"{\"ph\":\"E\"")?;
+            // Some readers, such as speedscope, take an end for that of the call of this name only.
+            self.output.write_all(b"{\"ph\":\"E\",\"name\":")?;
+            write_text(self.output, &label(self.profile, function))?;
             self.at(now, id)?;
-            self.open.pop();
         }
         Ok(())
     }

@@ -71,15 +71,15 @@ fn neighbouring_stacks_share_the_calls_that_both_have() {
         "0.0 Bmain",
         "0.0 Ba",
         "1000.0 Bb",
-        "2000.0 E",
-        "2000.0 E",
+        "2000.0 Eb",
+        "2000.0 Ea",
         "2000.0 Bc",
-        "2500.0 E",
-        "2500.0 E",
+        "2500.0 Ec",
+        "2500.0 Emain",
         "9000.0 Bmain",
         "9000.0 Ba",
-        "9000.007 E",
-        "9000.007 E",
+        "9000.007 Ea",
+        "9000.007 Emain",
     ];
     assert_eq!(calls(&file), expected);
 }
@@ -95,13 +95,13 @@ fn a_gap_that_is_shorter_than_a_sample_ends_no_call() {
     let node = NodeId::from_usize(profile.tree.len() - 1);
     profile.tree.add_self_cost(clock, node, 5 * MS);
     let (file, _) = written(&profile, 1);
-    assert_eq!(calls(&file), ["0.0 Ba", "4000.0 E", "8000.0 Ba", "9000.0 E"]);
+    assert_eq!(calls(&file), ["0.0 Ba", "4000.0 Ea", "8000.0 Ba", "9000.0 Ea"]);
 }
 
 #[test]
 fn costs_that_are_more_than_their_slot_lasts_are_said_to_be_late() {
     let (file, notes) = written(&timed(time(), &[(0, "a", 3 * MS), (MS, "b", MS)]), 0);
-    assert_eq!(calls(&file), ["0.0 Ba", "3000.0 E", "3000.0 Bb", "4000.0 E"]);
+    assert_eq!(calls(&file), ["0.0 Ba", "3000.0 Ea", "3000.0 Bb", "4000.0 Eb"]);
     assert!(notes.iter().any(|note| note.contains("up to 1.000 ms later than their slots")), "{notes:?}");
 }
 
@@ -110,7 +110,8 @@ fn profiles_without_times_follow_the_order_of_the_tree() {
     let mut profile = timed(time(), &[(0, "main;a", 5000), (0, "other", 1000), (0, "main;b", 2000)]);
     profile.timeline = None;
     let (file, notes) = written(&profile, 0);
-    let expected = ["0.0 Bmain", "0.0 Ba", "5.0 E", "5.0 Bb", "7.0 E", "7.0 E", "7.0 Bother", "8.0 E"];
+    let expected =
+        ["0.0 Bmain", "0.0 Ba", "5.0 Ea", "5.0 Bb", "7.0 Eb", "7.0 Emain", "7.0 Bother", "8.0 Eother"];
     assert_eq!(calls(&file), expected);
     assert!(notes.iter().any(|note| note.starts_with("the order of time")), "{notes:?}");
 }

@@ -258,7 +258,8 @@ fn times_go_to_the_firefox_profiler_and_back() {
 fn times_go_to_trace_events_with_the_costs_of_all_functions() {
     let session = Session::new();
     session.record(&[], &program(&phases(&session), &["60"]));
-    session.output(&["export", "--to", "trace-event", "-o", "there.json"]);
+    let exported = session.run(&["export", "--to", "trace-event", "-o", "there.json"]);
+    assert!(exported.status.success(), "{exported:#?}");
     let costs = |file: &str| {
         let report = report(&session, file, &["--min", "0"]);
         let mut costs = std::collections::BTreeMap::new();
@@ -270,6 +271,21 @@ fn times_go_to_trace_events_with_the_costs_of_all_functions() {
         costs
     };
     assert_eq!(costs("there.json"), costs("treering.trg"));
+    // Parts were earlier by the time of the first sample. Costs may lie a slot before theirs, where a thread ran through,
+    // and behind theirs as far as the export says.
+    let late = exported.stderr.split_once("up to ").and_then(|(_, rest)| rest.split_once(" ms later"));
+    let late_ns = late.map_or(0.0, |(ms, _)| ms.parse::<f64>().expect("a number") * 1e6) as u64;
+    let whole = run_cost(&report(&session, "treering.trg", &[]));
+    for edge in ["50ms", "100ms"] {
+        let of = |file: &str, option: &str| run_cost(&report(&session, file, &[option, edge]));
+        let (here, there) = (of("treering.trg", "--to"), of("there.json", "--to"));
+        assert_eq!(there + of("there.json", "--from"), whole);
+        let slot_ns = 1_000_000;
+        assert!(
+            there <= here + slot_ns && here <= there + late_ns + 2 * slot_ns,
+            "{edge}: {here} {there} {late_ns}"
+        );
+    }
     let outcome = session.run(&["export", "--to", "trace-event", "--metric", "samples", "-o", "no.json"]);
     assert!(outcome.error().contains("trace events hold times only"), "{outcome:#?}");
     assert!(!session.path("no.json").exists());
