@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::timeline::Apportioned;
-use crate::{LineCost, LineId, Losses, MetricId, NodeId, ProcessId, Profile, Timeline};
+use crate::{LineCost, LineId, Losses, MetricId, NodeId, ProcessId, Profile, Timeline, Unit};
 
 /// The reason why there is no profile of a part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,17 @@ impl Profile {
         }
         let untimed = self.cost_metrics().filter(|&(id, _)| !self.has_time(id) && self.run_cost(id) > 0);
         let mut missing: Vec<&str> = untimed.map(|(_, metric)| metric.name.as_str()).collect();
+        for (id, metric) in self.cost_metrics() {
+            let untimed = self.untimed_cost(id);
+            if untimed > 0 {
+                let amount = match metric.unit {
+                    Unit::Nanoseconds => format!("{:.3} ms", untimed as f64 / 1e6),
+                    Unit::Bytes | Unit::Count => untimed.to_string(),
+                };
+                part.metadata
+                    .note(format!("in no part: {amount} of {}, for which there is no sample", metric.name));
+            }
+        }
         if self.tree.has_calls() || !self.arcs.is_empty() {
             missing.push("calls");
         }
@@ -136,6 +147,18 @@ impl Profile {
                 weights.hidden = (weights.hidden as f64 * share.sqrt()).round() as u64;
             }
         }
+    }
+
+    /// The cost that a sampled metric has where no sample was counted, such as that of threads without any. Where its
+    /// samples have times it is in no part of the run.
+    fn untimed_cost(&self, metric: MetricId) -> u64 {
+        let counted = self.metrics[metric.index()].counted_by();
+        let Some(samples) = counted.filter(|_| self.has_time(metric)) else { return 0 };
+        if self.timeline.as_ref().is_some_and(|timeline| timeline.is_timed(metric)) {
+            return 0;
+        }
+        let unseen = self.tree.nodes().filter(|&node| self.tree.self_cost(samples, node) == 0);
+        unseen.map(|node| self.tree.self_cost(metric, node)).sum()
     }
 
     fn knows_losses(&self) -> bool {

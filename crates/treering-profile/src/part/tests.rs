@@ -67,6 +67,28 @@ fn part(profile: &Profile, range: Range<u64>) -> Profile {
     part
 }
 
+/// Parts of a run fell short of the whole without a word where a thread had a cost and no sample.
+#[test]
+fn a_cost_without_a_sample_is_in_no_part_and_told() {
+    let Course { mut profile, time, .. } = course();
+    let told = |profile: &Profile| {
+        let part = part(profile, 0..5 * MS);
+        part.metadata
+            .notes
+            .iter()
+            .filter(|note| note.0.starts_with("in no part"))
+            .map(|note| note.0.to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(told(&profile), Vec::<String>::new());
+    let name = profile.strings.intern("[not sampled]");
+    let unseen = profile.functions.intern(Function::named(name));
+    profile.add_stack(ThreadId::new(0), &[Frame::new(unseen)], None, &[(time, 1_095_000)]);
+    assert_eq!(told(&profile), ["in no part: 1.095 ms of cpu-clock, for which there is no sample"]);
+    let halves = [0..5 * MS, 5 * MS..10 * MS].map(|range| part(&profile, range).run_cost(time));
+    assert_eq!(halves.iter().sum::<u64>() + 1_095_000, profile.run_cost(time));
+}
+
 #[test]
 fn consecutive_parts_add_up_to_the_whole() {
     let Course { profile, .. } = course();
