@@ -18,6 +18,23 @@ fn phases(session: &Session) -> PathBuf {
     path
 }
 
+/// Records a run of `programs/courses.c`, and gives its course.
+fn course(session: &Session, which: &str) -> Value {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/command_line/programs/courses.c");
+    let path = session.path("courses");
+    let made = Command::new("cc").args(["-g", "-O1", source, "-lpthread", "-o"]).arg(&path).status();
+    assert!(made.is_ok_and(|made| made.success()), "the compiler is installed");
+    session.record(&["--off-cpu"], &program(&path, &[which]));
+    report(session, "treering.trg", &["--timeline", "--metric", "cpu-clock"])
+}
+
+/// Options that choose some cells of a course.
+fn cells(course: &Value, first: u64, count: u64) -> [String; 4] {
+    let all = course["cells"].as_u64().expect("a number") as f64;
+    let share = |cell: u64| format!("{:.4}%", 100.0 * cell as f64 / all);
+    ["--from".to_owned(), share(first), "--to".to_owned(), share(first + count)]
+}
+
 fn report(session: &Session, file: &str, options: &[&str]) -> Value {
     let text = session.output(&[&["report", file, "--json"], options].concat());
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("not JSON: {error}\n{text}"))
@@ -173,6 +190,80 @@ fn the_course_of_a_run_fits_a_terminal() {
         assert_eq!(locale == "C", rows.iter().all(|row| row.is_ascii()), "{text}");
         assert!(text.lines().any(|line| line.starts_with("hottest") && line.contains("solve")), "{text}");
     }
+}
+
+#[test]
+fn stalls_are_seen_in_the_course_and_are_what_their_parts_cost() {
+    let session = Session::new();
+    let course = course(&session, "stall");
+    let runs: Vec<(u64, u64)> = course["hottest"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|run| run["function"] == "write_pages")
+        .filter_map(|run| Some((run["first_cell"].as_u64()?, run["cells"].as_u64()?)))
+        .collect();
+    // Eight, of which a busy machine may stretch some, or hide one.
+    assert!((6..=16).contains(&runs.len()), "{course:#}");
+    for (first, count) in runs {
+        let part = session.flat(&cells(&course, first, count).each_ref().map(|option| &**option));
+        assert!(part.cost("write_pages").own > 0.4 * part.run_cost(), "cell {first}: {:#}", part.0);
+    }
+    let whole = session.flat(&[]);
+    assert!(whole.cost("write_pages").own < 0.5 * whole.run_cost(), "{:#}", whole.0);
+}
+
+#[test]
+fn a_convoy_is_seen_with_what_ran_under_the_lock() {
+    let session = Session::new();
+    let course = course(&session, "convoy");
+    let threads = course["threads"].as_array().expect("a list");
+    let count = course["cells"].as_u64().expect("a number");
+    let locked = |cell: u64| -> u64 {
+        threads.iter().filter_map(|thread| thread["lock_wait_ns"][cell as usize].as_u64()).sum()
+    };
+    if (0..count).all(|cell| locked(cell) == 0) {
+        return skip("the kernel gives no stacks at switches to this user");
+    }
+    let cell_ns = course["length_ns"].as_u64().expect("a number") / count;
+    // More than one thread at a time waited for the lock.
+    let in_convoy: Vec<u64> = (0..count).filter(|&cell| locked(cell) > cell_ns * 3 / 2).collect();
+    let (first, last) = (in_convoy[0], in_convoy[in_convoy.len() - 1]);
+    assert!(in_convoy.len() as u64 * 2 > last - first, "it is one part: {in_convoy:?}");
+    let part = cells(&course, first, last + 1 - first);
+    let part = part.each_ref().map(|option| &**option);
+    let held = session.flat(&[&part[..], &["--metric", "cpu-clock"]].concat());
+    assert!(held.cost("rehash").own > 0.6 * held.run_cost(), "{:#}", held.0);
+    let waited = session.flat(&[&part[..], &["--metric", "off-cpu"]].concat());
+    assert!(waited.cost("update_table").total > 0.6 * waited.run_cost(), "{:#}", waited.0);
+    let before = cells(&course, 0, first.max(2) - 1);
+    let before =
+        session.flat(&[&before.each_ref().map(|option| &**option)[..], &["--metric", "cpu-clock"]].concat());
+    assert!(before.cost("rehash").own < 0.1 * before.run_cost(), "{:#}", before.0);
+}
+
+#[test]
+fn a_straggler_runs_alone_at_the_end_and_has_most_of_the_latency() {
+    let session = Session::new();
+    let course = course(&session, "pool");
+    let count = course["cells"].as_u64().expect("a number");
+    let late = |thread: &Value| -> u64 {
+        (count * 3 / 4..count).filter_map(|cell| thread["costs"][cell as usize].as_u64()).sum()
+    };
+    let threads = course["threads"].as_array().expect("a list");
+    let mut costs: Vec<u64> = threads.iter().map(late).collect();
+    costs.sort_unstable();
+    let most = costs.pop().expect("threads ran");
+    assert!(costs.iter().sum::<u64>() * 10 < most, "{course:#}");
+    let end = session.flat(&["--from", "75%", "--metric", "cpu-clock"]);
+    assert!(end.cost("long_task").own > 0.8 * end.run_cost(), "{:#}", end.0);
+    let share = |metric: &str| {
+        let flat = session.flat(&["--metric", metric]);
+        flat.cost("long_task").own / flat.run_cost()
+    };
+    // Half of the processor time, while which nobody else ran.
+    let (processor, latency) = (share("cpu-clock"), share("latency"));
+    assert!(latency >= processor && (0.3..0.7).contains(&processor), "{latency} {processor}");
 }
 
 /// `perf record` of a program and the times of its samples in nanoseconds.
