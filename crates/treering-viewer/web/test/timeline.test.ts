@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { Model } from "../src/model/analysis.ts";
 import { binomialTest, falseDiscoveryLimit } from "../src/model/binomial.ts";
-import { clockFor, moment, readSpan, spanText, tickStep, tickText, writeSpan } from "../src/model/moment.ts";
+import { clockFor, lengthText, moment, readSpan, spanText, tickStep, tickText, writeSpan } from "../src/model/moment.ts";
 import { inOrder, type Lane } from "../src/model/order.ts";
 import { peaks } from "../src/model/peaks.ts";
 import { parseQuery } from "../src/model/search.ts";
@@ -417,4 +417,15 @@ test("a part is measured in the joined trees as in the tree of each thread", () 
       }
     }
   }
+});
+
+/** 6 ms of a run of days were 0.0 min. */
+test("a short length is in a unit in which it is more than nothing", () => {
+  const days = clockFor(9e15);
+  assert.deepEqual(lengthText(6e6, days), ["0.006", "s"]);
+  assert.deepEqual(lengthText(3.06e12, days), ["51.0", "min"]);
+  assert.deepEqual(lengthText(2e5, clockFor(10e9)), ["0.200", "ms"]);
+  assert.deepEqual(lengthText(0, days), ["0.0", "min"]);
+  // An error stands in the unit of what it is of.
+  assert.deepEqual(lengthText(2e5, clockFor(10e9), 1e9), ["0.000", "s"]);
 });

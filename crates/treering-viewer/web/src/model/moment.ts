@@ -36,8 +36,11 @@ export function spanText(span: Span, clock: Clock): string {
   return `${whole(span.from)}–${whole(span.to)} ms of each ${Number((span.period / 1e9).toFixed(3))} s`;
 }
 
-/** A length for a sentence: `3.000 s`, `140 ms`, `51.1 min`. */
-export function lengthText(ns: number, clock: Clock): [number: string, unit: string] {
+/** A length for a sentence: `3.000 s`, `140 ms`, `51.1 min`; a short one in a shorter unit, which that of `like` decides. */
+export function lengthText(ns: number, clock: Clock, like = ns): [number: string, unit: string] {
+  // Rounded to nothing it would look like nothing.
+  if (clock.unit === "min" && like > 0 && like < 60e9) return lengthText(ns, { unit: "s", digits: 3 }, like);
+  if (clock.unit === "s" && like > 0 && like < 1e6) return [grouped(ns / 1e6, 3), "ms"];
   if (clock.unit === "min") return [grouped(ns / 60e9, 1), "min"];
   return clock.unit === "ms" ? [grouped(ns / 1e6, Math.max(clock.digits, 1)), "ms"] : [grouped(ns / 1e9, 3), "s"];
 }

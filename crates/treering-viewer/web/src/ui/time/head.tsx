@@ -81,8 +81,8 @@ function Numbers() {
     <span class="time-numbers" aria-live="polite">
       {drawing && <span class="time-span"><b>{spanText(drawing, clock())}</b>{drawing.period !== null && `, ${slotsOf(drawing, slotNs, slots).length} times`}</span>}
       <span><b>{length}</b> {unit}{inShare}</span>
-      <span>{isTime ? "CPU " : ""}{lost > 0 && "~"}<b>{number}</b>{half > 0 && ` ± ${isTime ? lengthText(half, clock())[0] : amount(known.unit, half)}`} {costUnit}{isTime && wall > 0 && ` (${grouped(cost / wall, 2)} processors)`}</span>
-      {waits.length > 0 && <span>waited {waits.map(({ what, ns }, at) => <>{at > 0 && ", "}{what} <b>{lengthText(ns, clock())[0]}</b></>)} {lengthText(waits[0].ns, clock())[1]}</span>}
+      <span>{isTime ? "CPU " : ""}{lost > 0 && "~"}<b>{number}</b>{half > 0 && ` ± ${isTime ? lengthText(half, clock(), cost)[0] : amount(known.unit, half)}`} {costUnit}{isTime && wall > 0 && ` (${grouped(cost / wall, 2)} processors)`}</span>
+      {waits.length > 0 && <span>waited {waits.map(({ what, ns }, at) => <>{at > 0 && ", "}{what} <b>{lengthText(ns, clock(), waits[0].ns)[0]}</b></>)} {lengthText(waits[0].ns, clock())[1]}</span>}
       {known.samples !== null && <span>{grouped(samples)} {samples === 1 ? "sample" : "samples"}{part && samples < FEW && <b class="wrong"> too few</b>}</span>}
       {lost > 0 && <span class="wrong">{grouped(lost)} lost here</span>}
     </span>

@@ -242,7 +242,7 @@ function Labels({ list, axis, scale }: { list: Track[]; axis: number; scale: num
   return (
     <div class="time-labels">
       <div class="time-all" style={{ height: `${OVERVIEW}px` }}>
-        <span><b>{threads === 1 ? "All of it" : `All ${grouped(threads)} threads`}</b><br /><span class="note">{grouped(processes)} {processes === 1 ? "process" : "processes"}</span></span>
+        <span title={`${grouped(threads)} ${threads === 1 ? "thread" : "threads"}`}><b>{threads === 1 ? "All of it" : `All ${grouped(threads)} threads`}</b><br /><span class="note">{grouped(processes)} {processes === 1 ? "process" : "processes"}</span></span>
         <span class="r">{costText(cost)}</span>
       </div>
       <div class="time-scale note" style={{ height: `${axis}px` }}>

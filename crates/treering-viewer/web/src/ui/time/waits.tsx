@@ -36,6 +36,9 @@ function zoomTo({ fn, longest }: Place) {
   see([longest.from - margin, longest.to + margin], false);
 }
 
+/** Below this width of the pane, in px, its bars are short. */
+const NARROW = 420;
+
 export function Waits() {
   const [ref, size] = useSize<HTMLDivElement>();
   const places = usePlaces();
@@ -43,11 +46,13 @@ export function Waits() {
   if (!places.length) return <Empty what="No waits" why={`No thread waited in the shown part of the run${spanOf(route.value.steps) ? "" : ", as far as it was recorded"}.`} />;
   const most = places[0].ns;
   const all = places.reduce((sum, place) => sum + place.ns, 0);
+  // In a narrow pane names need the room of the bars.
+  const narrow = size.width < NARROW;
   const seconds = (ns: number) => grouped(ns / 1e9, 3);
   return (
     <div class="fill waits" ref={ref}>
-      <div class="code-head"><span class="note">A wait counts where the program asked for it. Times of several threads add up.</span></div>
-      <div class="table scroll" role="grid" aria-label="waits" tabIndex={0} style={{ "--columns": "52px 60px 60px 56px minmax(0,1fr)" }}>
+      <div class="code-head"><span class="note">A wait counts where the program asked for it. Times of several threads add up. Who ended a wait is not recorded.</span></div>
+      <div class="table scroll" role="grid" aria-label="waits" tabIndex={0} style={{ "--columns": narrow ? "40px 52px 20px 48px minmax(0,1fr)" : "52px 60px 60px 56px minmax(0,1fr)" }}>
         <div class="row head" role="row"><span class="r" role="columnheader">waits</span><span class="r" role="columnheader">s</span><span aria-hidden="true" /><span class="r" role="columnheader">longest</span><span role="columnheader">where</span></div>
         {GROUPS.map(([title, kinds]) => {
           const rows = places.filter((place) => kinds.includes(place.kind));
@@ -61,7 +66,7 @@ export function Waits() {
                   <span class="r" role="gridcell">{seconds(place.ns)}</span>
                   <span aria-hidden="true"><i class={`wait-bar ${TEXTURES[place.kind]}`} style={{ width: `${Math.max(2, (100 * place.ns) / most)}%` }} /></span>
                   <span class="r dim" role="gridcell">{place.longest ? seconds(place.longest.to - place.longest.from) : ""}</span>
-                  <span role="gridcell">{place.fn > 0 ? <FunctionName fn={place.fn} width={size.width - 282} /> : title}</span>
+                  <span role="gridcell">{place.fn > 0 ? <FunctionName fn={place.fn} width={size.width - (narrow ? 214 : 282)} /> : title}</span>
                 </div>
               ))}
             </>
