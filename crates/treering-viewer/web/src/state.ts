@@ -1,7 +1,8 @@
 // The state of the page. All of it is in the URL's hash, so that a link reproduces the picture.
 
 import { batch, computed, effect, signal, untracked } from "@preact/signals";
-import { type Analysis, largestFirst, type Side, type ThreadCost } from "./model/analysis.ts";
+import type { Analysis, Side, ThreadCost } from "./model/analysis.ts";
+import { analysisOf } from "./model/fixed.ts";
 import type { LineCall, OwnLine } from "./model/lines.ts";
 import type { Merged, MergedOf, Request } from "./model/merged.ts";
 import type { Transform } from "./model/transform.ts";
@@ -559,41 +560,10 @@ export function functionInterval(found: Analysis, which: "self" | "total", fn: n
   return interval(found.metric, "now", measureOf(found.now, which, fn));
 }
 
-/** Functions and arcs of a profile that has no tree, as Treering worked them out. */
+/** Functions and arcs of a profile that has no tree. */
 function fixedAnalysis(metric: number): Analysis {
-  const fixed = profile.data.fixed[metric] as Fixed;
-  const count = profile.functions;
-  const spread = (column: ArrayLike<number>) => {
-    const wide = new Float64Array(count);
-    fixed.functions.fn.forEach((fn, at) => (wide[fn] = column[at]));
-    return wide;
-  };
-  const { caller, callee } = fixed.arcs;
-  const cycle = Uint32Array.from(spread(fixed.functions.cycle));
-  // Without stacks, calls within a cycle are those that its cost was counted for already.
-  const within = (arc: number) => cycle[caller[arc]] > 0 && cycle[caller[arc]] === cycle[callee[arc]] && fixed.arcs.now.fromTotal[arc] === 0;
-  const sorted = (keys: ArrayLike<number>) =>
-    Uint32Array.from({ length: keys.length }, (_, at) => at).sort((a, b) => keys[a] - keys[b] || a - b);
-  const floats = (column: ArrayLike<number>) => Float64Array.from(column);
-  const sideOf = (side: "now" | "base"): Side | null => {
-    const [functions, arcs] = [fixed.functions[side], fixed.arcs[side]];
-    return functions && arcs ? {
-      self: spread(functions.self), total: spread(functions.total), samples: null, squares: null, unseen: null,
-      arcTotal: floats(arcs.total), fromSelf: floats(arcs.fromSelf), fromTotal: floats(arcs.fromTotal),
-      toSelf: floats(arcs.toSelf), toTotal: floats(arcs.toTotal), shown: runCost(metric, side),
-    } : null;
-  };
-  const now = sideOf("now")!;
-  return {
-    metric, now, base: sideOf("base"), part: null, basePart: null, bySelf: largestFirst(now.self, now.total), byTotal: largestFirst(now.total, now.self), caller: Uint32Array.from(caller), callee: Uint32Array.from(callee),
-    arcCalls: fixed.arcs.calls && floats(fixed.arcs.calls),
-    arcsByCaller: sorted(caller), arcsByCallee: sorted(callee), nested: Uint8Array.from(caller, (_, arc) => (within(arc) ? 1 : 0)),
-    calls: fixed.functions.calls && spread(fixed.functions.calls),
-    recursiveCalls: fixed.functions.recursive && spread(fixed.functions.recursive),
-    cycle,
-    // Calls of a function by itself have no cost of their own, however the others are known.
-    leastDepth: new Uint32Array(count), estimated: profile.head.metrics[metric].totals === "estimated",
-  };
+  const shown = { now: runCost(metric, "now"), base: runCost(metric, "base") };
+  return analysisOf(profile.data.fixed[metric] as Fixed, metric, profile.functions, shown, profile.head.metrics[metric].totals === "estimated");
 }
 
 let foreseen: { key: string; tree: Promise<MergedOf> } | null = null;
