@@ -9,14 +9,14 @@ use treering_testing::programs::installed;
 use crate::session::{Outcome, Session, words};
 use crate::skip;
 
-fn archive(session: &Session, arguments: &[&str]) -> Outcome {
+pub(crate) fn archive(session: &Session, arguments: &[&str]) -> Outcome {
     let mut all = words(&["archive"]);
     all.extend(words(arguments));
     session.run(&all)
 }
 
 /// The same on the archive `kept`, which must succeed.
-fn of_kept(session: &Session, command: &str, arguments: &[&str]) -> Outcome {
+pub(crate) fn of_kept(session: &Session, command: &str, arguments: &[&str]) -> Outcome {
     let outcome = archive(session, &[&[command, "--archive", "kept"], arguments].concat());
     assert!(outcome.status.success(), "{outcome:#?}");
     outcome
@@ -28,12 +28,12 @@ pub(crate) fn folded(session: &Session, name: &str, work: u64) {
     std::fs::write(session.path(name), text).expect("the folder can be written");
 }
 
-fn add(session: &Session, options: &[&str], files: &[&str]) {
+pub(crate) fn add(session: &Session, options: &[&str], files: &[&str]) {
     let outcome = archive(session, &[&["add"], options, &["kept"], files].concat());
     assert!(outcome.status.success(), "{outcome:#?}");
 }
 
-fn listed(session: &Session, condition: &str) -> Vec<Value> {
+pub(crate) fn listed(session: &Session, condition: &str) -> Vec<Value> {
     let outcome = of_kept(session, "list", &["--json", "--where", condition]);
     let listed: Value = serde_json::from_str(&outcome.stdout).expect("it is JSON");
     listed["runs"].as_array().expect("runs").clone()
@@ -188,7 +188,7 @@ fn each_engine_has_its_views() {
 }
 
 /// The engines that are installed: `treering-query` beside the tested program, in its own workspace or on PATH, and `duckdb`.
-fn engines() -> Vec<&'static str> {
+pub(crate) fn engines() -> Vec<&'static str> {
     let mut engines = Vec::new();
     for (engine, program) in [("datafusion", "treering-query"), ("duckdb", "duckdb")] {
         match find_program(program) {
@@ -221,7 +221,7 @@ pub(crate) fn with_engines(session: &Session, arguments: &[&str]) -> Command {
 }
 
 /// The answer to a question in JSON.
-fn asked(session: &Session, engine: &str, arguments: &[&str]) -> Vec<Value> {
+pub(crate) fn asked(session: &Session, engine: &str, arguments: &[&str]) -> Vec<Value> {
     let all = [&["query", "--engine", engine, "--json", "--archive", "kept"], arguments].concat();
     let outcome = Outcome::of(with_engines(session, &all).output().expect("treering runs"));
     assert!(outcome.status.success(), "{outcome:#?}");
