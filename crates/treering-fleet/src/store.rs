@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -22,7 +22,10 @@ pub const FORMAT: u32 = 1;
 /// A day with more parts than these is written anew, as one.
 const MOST_PARTS: usize = 8;
 
-/// A file of that age that is not named has no reader any more.
+/// The last bytes of a Parquet file.
+const MAGIC: &[u8; 4] = b"PAR1";
+
+/// A file that has not been named for so long has no reader any more.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// Some runs of a day: a file for each table.
@@ -174,7 +177,45 @@ impl Tables {
             File::open(&self.folder)?.sync_all()
         });
         written.map_err(system("write", &path))?;
-        self.current = current;
+        let before = std::mem::replace(&mut self.current, current);
+        self.leave_to_readers(&before);
+        Ok(())
+    }
+
+    /// Makes files that count no more look new: their age tells how long readers have had to end. Those of other users stay
+    /// as old as they are.
+    fn leave_to_readers(&self, before: &Current) {
+        let count = |part: &Part| self.current.parts.contains(part);
+        for part in before.parts.iter().filter(|part| !count(part)) {
+            for (table, name) in &part.files {
+                let file = File::open(self.path(table, &part.day, name));
+                let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
+            }
+        }
+    }
+
+    /// Looks whether every file is there and has an end, without reading it. Engines tell of others only that they are no
+    /// Parquet files.
+    ///
+    /// # Errors
+    /// One is missing or cut short.
+    pub fn check_ends(&self) -> Result<(), Error> {
+        for path in TABLES.into_iter().flat_map(|table| self.files(table)) {
+            let mut end = [0; MAGIC.len()];
+            let read = File::open(&path).and_then(|mut file| {
+                file.seek(SeekFrom::End(-(MAGIC.len() as i64)))?;
+                file.read_exact(&mut end)
+            });
+            let why = match read {
+                Ok(()) if end == *MAGIC => continue,
+                Err(error) if error.kind() == ErrorKind::NotFound => "it is missing",
+                Err(source) if source.kind() != ErrorKind::InvalidInput => {
+                    return Err(Error::System { doing: "read", path, source });
+                }
+                _ => "it is cut short, or no Parquet file",
+            };
+            return Err(Error::Damaged { path, why: why.to_owned() });
+        }
         Ok(())
     }
 
@@ -332,6 +373,48 @@ mod tests {
         assert!(matches!(Tables::open_to_change(archive.path()), Err(Error::Busy(_))));
         drop(first);
         assert!(Tables::open_to_change(archive.path()).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_counts_no_more_stays_for_a_day_for_those_who_read_it() {
+        let archive = tempfile::tempdir().unwrap();
+        let mut tables = Tables::open_to_change(archive.path()).unwrap();
+        let part = tables.write("2026-11-27", batch(&["a"])).unwrap();
+        tables.publish(&[], vec![part]).unwrap();
+        let read = tables.files("cost")[0].clone();
+        let age = |seconds| {
+            let at = SystemTime::now() - Duration::from_secs(seconds);
+            TABLES
+                .iter()
+                .flat_map(|table| entries(&archive.path().join("tables").join(table)).unwrap())
+                .for_each(|path| {
+                    File::open(path).unwrap().set_modified(at).unwrap();
+                });
+        };
+        age(100_000);
+        let other = tables.write("2026-11-27", batch(&["a", "b"])).unwrap();
+        tables.publish(&["2026-11-27".to_owned()], vec![other]).unwrap();
+        assert_eq!((tables.collect(false).unwrap().0, read.exists()), (0, true));
+        age(100_000);
+        assert!(tables.collect(false).unwrap().0 > 0 && !read.exists());
+        tables.check_ends().unwrap();
+    }
+
+    #[test]
+    fn missing_files_and_those_without_an_end_are_named() {
+        let archive = tempfile::tempdir().unwrap();
+        let mut tables = Tables::open_to_change(archive.path()).unwrap();
+        let part = tables.write("2026-11-27", batch(&["a"])).unwrap();
+        tables.publish(&[], vec![part]).unwrap();
+        tables.check_ends().unwrap();
+        let path = tables.files("cost")[0].clone();
+        let content = std::fs::read(&path).unwrap();
+        for (length, why) in [(content.len() - 1, "cut short"), (2, "cut short"), (0, "cut short")] {
+            std::fs::write(&path, &content[..length]).unwrap();
+            assert!(tables.check_ends().unwrap_err().to_string().contains(why), "{length}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(tables.check_ends().unwrap_err().to_string().ends_with("it is missing"));
     }
 
     #[test]

@@ -63,6 +63,9 @@ impl Query {
         };
         let answers = self.asked.answers(&self.place, dialect)?;
         let question = answers.question.or(self.sql).unwrap_or_default();
+        if question.trim().is_empty() {
+            return Err(Failure::new("the question is empty").status(2));
+        }
         let form = match (self.json, self.csv, self.markdown) {
             (true, ..) => "json",
             (_, true, _) => "csv",

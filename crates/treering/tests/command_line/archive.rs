@@ -169,6 +169,22 @@ fn mistakes_are_named_with_what_helps() {
     }
     let outcome = session.run(&words(&["query", "--named", "callers", "--archive", "kept"]));
     assert!(!outcome.status.success(), "{outcome:#?}");
+
+    // A part without its end, as of a disk that lost it.
+    of_kept(&session, "compact", &[]);
+    let part = std::fs::read_dir(session.path("kept/tables/cost")).expect("a folder").next().expect("a file");
+    let part = part.expect("it can be read").path();
+    std::fs::write(&part, &std::fs::read(&part).expect("it is there")[..100]).expect("it can be written");
+    for command in [&["sql"][..], &["verify"]] {
+        let outcome = archive(&session, &[command, &["--archive", "kept"]].concat());
+        let said = ["is damaged", "treering archive compact --anew"];
+        assert!(
+            !outcome.status.success() && said.iter().all(|said| outcome.stderr.contains(said)),
+            "{outcome:#?}"
+        );
+    }
+    of_kept(&session, "compact", &["--anew"]);
+    of_kept(&session, "sql", &[]);
 }
 
 #[test]

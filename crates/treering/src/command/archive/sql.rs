@@ -114,6 +114,7 @@ impl Asked {
         };
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let tables = Tables::open(&folder).map_err(wrong)?;
+        tables.check_ends().map_err(wrong)?;
         let views = views(&tables, engine).ok_or_else(|| {
             let shown = place.named().unwrap_or_else(|| folder.display().to_string());
             Failure::new(format_args!("{shown} has no tables yet"))
