@@ -163,11 +163,12 @@ pub struct Question {
 }
 
 /// All of them.
-pub const QUESTIONS: [Question; 11] = [
+pub const QUESTIONS: [Question; 12] = [
     Question { name: "flat", text: include_str!("../queries/flat.sql") },
     Question { name: "stacks", text: include_str!("../queries/stacks.sql") },
     Question { name: "versions", text: include_str!("../queries/versions.sql") },
     Question { name: "outliers", text: include_str!("../queries/outliers.sql") },
+    Question { name: "hosts", text: include_str!("../queries/hosts.sql") },
     Question { name: "percentiles", text: include_str!("../queries/percentiles.sql") },
     Question { name: "growth", text: include_str!("../queries/growth.sql") },
     Question { name: "changes", text: include_str!("../queries/changes.sql") },

@@ -365,11 +365,12 @@ for name in sys.argv[1:]:
 "#;
 
 /// Each question, with what it needs.
-const QUESTIONS: [&[&str]; 11] = [
+const QUESTIONS: [&[&str]; 12] = [
     &["--named", "flat"],
     &["--named", "stacks"],
     &["--named", "versions", "--base", "1", "--head", "2"],
     &["--named", "outliers"],
+    &["--named", "hosts"],
     &["--named", "percentiles", "--project", "solve"],
     &["--named", "growth"],
     &["--named", "changes"],

@@ -7,6 +7,7 @@
 
 mod alone;
 mod archive;
+mod archive_faults;
 mod archive_mpi;
 mod archive_s3;
 mod attach;

@@ -35,7 +35,7 @@ enum Name {
 /// A question by its name, with its parameters.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Asked {
-    /// A question by name: flat, stacks, versions, outliers, percentiles, growth, changes, callers, new, runs, imbalance
+    /// A question by name: flat, stacks, versions, outliers, hosts, percentiles, growth, changes, callers, new, runs, imbalance
     #[arg(long, value_name = "NAME")]
     pub named: Option<String>,
     /// Of this project alone
