@@ -161,8 +161,14 @@ const EVERYTHING: &[&str] = &[
 ];
 
 /// Crates that benchmarks read results and find programs with.
-const USED_BY_BENCHMARKS: &[&str] =
-    &["treering-formats", "treering-measure", "treering-plot", "treering-profile", "treering-testing"];
+const USED_BY_BENCHMARKS: &[&str] = &[
+    "treering-fleet",
+    "treering-formats",
+    "treering-measure",
+    "treering-plot",
+    "treering-profile",
+    "treering-testing",
+];
 
 /// Test support may be used by tests of any crate.
 const TESTS_MAY_USE: &str = "treering-testing";

@@ -59,6 +59,8 @@ usage: cargo xtask COMMAND
                    measure pages of large profiles in Chromium, side by side with Speedscope
   bench prolog [--quick] [--rounds N]
                    measure profiling of SWI-Prolog, side by side with its own profiler; a table
+  bench fleet [--quick] [--rounds N]
+                   keep ten thousand profiles in an archive, and ask treering-query and DuckDB; tables
 ";
 
 fn main() -> ExitCode {
@@ -90,7 +92,7 @@ fn main() -> ExitCode {
 }
 
 /// The benchmarks that measure other processes only: they need no optimisation themselves.
-const BENCH_OTHERS: [&str; 3] = ["octave", "view", "prolog"];
+const BENCH_OTHERS: [&str; 4] = ["octave", "view", "prolog", "fleet"];
 
 /// Builds and runs the benchmarks, with optimisation where they measure themselves.
 fn bench(words: &[&str]) -> ExitCode {

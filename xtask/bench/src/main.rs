@@ -1,6 +1,7 @@
 //! `cargo xtask bench record`: what recording costs and how good it is, side by side with other tools;
 //! `bench count`: what exact counting costs; `bench profilers`: how long one program takes under each kind of profiler;
-//! `bench view`: how quickly pages show large profiles; `bench compare`: how often comparisons are right.
+//! `bench view`: how quickly pages show large profiles; `bench compare`: how often comparisons are right;
+//! `bench fleet`: archives of ten thousand profiles.
 //!
 //! A benchmark is a row of [`BENCHMARKS`] and a function from its options to tables; [`frame`] does the rest. Runs of
 //! all tools are interleaved in random order, because the machine is rarely idle and drifts. Benchmarks compare the
@@ -11,6 +12,7 @@
 mod attached;
 mod compare;
 mod count;
+mod fleet;
 mod frame;
 mod gprof;
 mod grid;
@@ -37,7 +39,7 @@ use std::process::ExitCode;
 
 use frame::{Benchmark, build, heading, write};
 
-const BENCHMARKS: [Benchmark; 7] = [
+const BENCHMARKS: [Benchmark; 8] = [
     record::BENCHMARK,
     count::BENCHMARK,
     profilers::BENCHMARK,
@@ -45,6 +47,7 @@ const BENCHMARKS: [Benchmark; 7] = [
     octave::BENCHMARK,
     view::BENCHMARK,
     prolog::BENCHMARK,
+    fleet::BENCHMARK,
 ];
 
 fn main() -> ExitCode {
