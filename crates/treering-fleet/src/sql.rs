@@ -283,6 +283,16 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_questions_has_each_with_its_text() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/queries.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        for Question { name, text } in QUESTIONS {
+            assert!(page.contains(&format!("\n## {name}\n")), "{name}");
+            assert!(page.contains(&format!("```sql\n{text}```")), "{name}: docs/queries.md has another text");
+        }
+    }
+
+    #[test]
     fn paths_are_no_patterns() {
         assert_eq!(without_patterns(Path::new("/a[b]*'c")), "/a[[]b][*]'c");
         assert_eq!(quoted("a'c"), "'a''c'");
