@@ -1,9 +1,9 @@
 //! The layout of the file in which programs leave their marks for the recorder that has started them.
 //!
 //! The recorder makes the file, of a fixed size, and names it in [`VARIABLE`]. Each program maps it when it marks something
-//! for the first time. The file consists of 64-bit words in the byte order of the machine: a header of [`HEADER`] words,
-//! then records of [`RECORD`] words. A record is taken by adding one to [`TAKEN`], so processes and threads need no lock;
-//! beyond the last record the number goes on, which counts what was dropped. Of a record, [`LENGTH`] is written last, as
+//! for the first time. The file consists of 64-bit words in the byte order of the machine: a header of 8 words,
+//! then records of 16 words. A record is taken by adding one to the second word, so processes and threads need no lock;
+//! beyond the last record the number goes on, which counts what was dropped. Of a record, the third word is written last, as
 //! the length of the name plus one; where it is 0, a program ended before that.
 
 use alloc::string::String;
@@ -23,7 +23,7 @@ pub const MOST: usize = 16_384;
 /// How many bytes of a name are kept.
 pub const LONGEST: usize = 8 * (RECORD - NAME);
 
-/// The words of the header; the second is [`TAKEN`].
+/// The words of the header.
 const HEADER: usize = 8;
 /// How many records were taken.
 const TAKEN: usize = 1;
