@@ -152,7 +152,14 @@ pub(super) fn measure(place: &Place, sources: &Path) -> Result<Table, String> {
         let by_hand = Seed::all(program.seeds).into_iter().map(|seed| Box::new(seed) as Box<dyn Change>);
         let drawn = Drawn::all(program.drawn).into_iter().map(|drawn| Box::new(drawn) as Box<dyn Change>);
         for change in by_hand.chain(drawn) {
-            let head = program.build(place, &folder, Some(&*change))?;
+            // Sources of another version may lack the text of a change.
+            let head = match program.build(place, &folder, Some(&*change)) {
+                Ok(head) => head,
+                Err(error) => {
+                    table.note(format!("Left out: {error}."));
+                    continue;
+                }
+            };
             let document = program.compare(place, &base, &head)?;
             let causes = program.causes(place, &*change)?;
             let found = Found::of(&document, &causes);
