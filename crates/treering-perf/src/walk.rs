@@ -9,8 +9,11 @@ use crate::stack_copy::StackCopy;
 use crate::step::Step;
 use crate::way_out::Exits;
 
-/// Stacks deeper than this are cut; a copied stack of 64 KiB can hold no more frames.
+/// Stacks deeper than this are cut; 64 KiB can hold no more frames.
 const MOST_FRAMES: usize = 8192;
+
+/// How many bytes of a stack are read from the process at most, behind the room that the kernel copied to.
+const READ_LATER: usize = 64 << 10;
 
 /// The kernel's walk along frame pointers stops after this many frames by default
 /// (`kernel.perf_event_max_stack`).
@@ -81,13 +84,17 @@ impl<'a, 'b> Walk<'a, 'b> {
     }
 
     /// Unwinds by tables and code through the copy, then along the frame pointers that the kernel
-    /// followed through the whole stack, as far as each of its frames is known to keep one. Where the copy is shorter
-    /// than there was room for, the rest is read from the process.
+    /// followed through the whole stack, as far as each of its frames is known to keep one. The rest behind the copy is
+    /// read from the process.
     pub(crate) fn run(mut self, sample: &Sample) -> End {
         let mut end = self.follow();
-        if end == End::Cut(Cut::BeyondCopy) && self.copy.len() < sample.stack_room {
-            let rest = self.read_rest(sample.stack_room - self.copy.len());
-            end = if rest { self.follow() } else { End::Cut(Cut::Hole) };
+        if end == End::Cut(Cut::BeyondCopy) {
+            let missing = sample.stack_room.saturating_sub(self.copy.len());
+            match self.read_rest(missing + READ_LATER) {
+                true => end = self.follow(),
+                false if missing > 0 => end = End::Cut(Cut::Hole),
+                false => {}
+            }
         }
         if let End::Cut(Cut::Goroutine(switch)) = end {
             end = self.follow_goroutine(switch, sample);
@@ -103,9 +110,9 @@ impl<'a, 'b> Walk<'a, 'b> {
 
     /// Adds to the copy what lies behind it in the process now; tells whether that belongs to the sampled stack.
     ///
-    /// The kernel's copy stops at the first page that is not in memory, most often in a large local array that was never
-    /// touched. Reading puts the page there, so that later copies reach further. The stack is taken as unchanged if the
-    /// part of the frame that was copied is, with the return address into it.
+    /// The kernel's copy stops where its room ends, or at the first page that is not in memory, most often in a large local
+    /// array that was never touched. Reading puts the page there, so that later copies reach further. The stack is taken as
+    /// unchanged if the part of the frame that was copied is, with the return address into it.
     fn read_rest(&mut self, length: usize) -> bool {
         let (end, word) = (self.copy.end(), u64::from(self.registers.width.numbering().word));
         let back = self.registers.stack().wrapping_sub(word);
