@@ -24,7 +24,7 @@ fn open() -> Option<&'static [AtomicU64]> {
     let path = environment::variable(VARIABLE)?;
     let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
     let facts = file.metadata().ok()?;
-    // Anything else is no file of ours.
+    // The recorder makes no file of another kind or length.
     if !facts.is_file() || facts.len() != 8 * WORDS as u64 {
         return None;
     }

@@ -1,7 +1,7 @@
 //! `cargo xtask bench fleet`: ten thousand profiles in one archive, from writers at once to the answers of two engines.
 //!
 //! The engines run in turns. A command with one question, and one with the same question eleven times, tell how long an
-//! answer takes in a program that has begun: the difference over ten. Whoever asks waits, so times are by the wall clock,
+//! answer takes in a program that has begun: the difference over ten. Times are by the wall clock,
 //! and the least of all rounds counts, because others share the machine.
 
 mod profiles;

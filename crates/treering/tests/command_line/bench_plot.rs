@@ -210,7 +210,7 @@ fn memory_over_time_is_drawn_with_its_peak() {
     } else {
         let file = std::fs::read(session.path("memory.png")).expect("it was written");
         assert!(file.starts_with(b"\x89PNG") && file.len() > 10_000, "{} bytes", file.len());
-        // A plot of ours may be replaced.
+        // Treering replaces its own plots.
         session.output(&["bench", "memory", report, "-o", "memory.png"]);
     }
     let error = session.run(&["bench", "memory", report, "--metric", "swap"]);

@@ -217,7 +217,7 @@ export function tallyBoth(tree: Tree, arcs: Arcs, places: Places, own: [Float64A
   const { ofNode } = arcs;
   const [ownA, ownB] = own;
   const [sumsA, sumsB] = [ownA.slice(), ownB.slice()];
-  // What is added to in one step stands together: an arc's numbers in both columns, a function's in both.
+  // The numbers of an arc in both columns stand together, and so do those of a function: one step adds to all of them.
   const ofArc = new Float64Array(2 * ARC * arcs.caller.length);
   const ofFunction = new Float64Array(4 * functions);
   for (let node = length - 1; node >= 0; node--) {
