@@ -7,7 +7,6 @@
 //! the length of the name plus one; where it is 0, a program ended before that.
 
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -35,6 +34,9 @@ const WRITER: usize = 1;
 const LENGTH: usize = 2;
 const NAME: usize = 3;
 
+/// The bytes of the header.
+pub const HEADER_BYTES: usize = 8 * HEADER;
+
 /// How many words a file has.
 pub const WORDS: usize = HEADER + MOST * RECORD;
 
@@ -60,11 +62,17 @@ pub struct Marks {
     pub dropped: u64,
 }
 
-/// An empty file.
-pub fn empty() -> Vec<u8> {
-    let mut bytes = vec![0; 8 * WORDS];
+/// The header of a file without marks, in bytes. All other bytes of the file are 0.
+pub fn header() -> [u8; HEADER_BYTES] {
+    let mut bytes = [0; HEADER_BYTES];
     bytes[..8].copy_from_slice(&MAGIC.to_ne_bytes());
     bytes
+}
+
+/// How many bytes at the start of a file tell all its marks, from those of its header.
+pub fn filled(header: &[u8; HEADER_BYTES]) -> usize {
+    let taken = header[8 * TAKEN..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
+    HEADER_BYTES + 8 * RECORD * usize::try_from(taken).unwrap_or(MOST).min(MOST)
 }
 
 /// Adds a mark to a mapped file. Words that are no such file stay as they are.
@@ -86,11 +94,12 @@ pub fn add(words: &[AtomicU64], time_ns: u64, (pid, tid): (u32, u32), name: &[u8
     record[LENGTH].store(name.len() as u64 + 1, Ordering::Release);
 }
 
-/// Reads a file; nothing where it is none.
+/// Reads the marks of a file from its first bytes, of which there are as many as [`filled`] says or more. It gives nothing
+/// where they are no such file.
 pub fn read(bytes: &[u8]) -> Option<Marks> {
     let words: Vec<u64> =
         bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default())).collect();
-    if words.len() != WORDS || words[0] != MAGIC {
+    if words.len() < HEADER || words[0] != MAGIC {
         return None;
     }
     let taken = words[TAKEN];
@@ -113,16 +122,14 @@ fn mark(record: &[u64]) -> Option<Mark> {
 
 #[cfg(test)]
 mod tests {
-    use alloc::format;
+    use alloc::{format, vec};
 
     use super::*;
 
     fn mapped() -> Vec<AtomicU64> {
-        let bytes = empty();
-        bytes
-            .chunks_exact(8)
-            .map(|word| AtomicU64::new(u64::from_ne_bytes(word.try_into().expect("a word"))))
-            .collect()
+        let mut words = vec![0; WORDS];
+        words[0] = MAGIC;
+        words.into_iter().map(AtomicU64::new).collect()
     }
 
     fn bytes(words: &[AtomicU64]) -> Vec<u8> {
@@ -165,15 +172,33 @@ mod tests {
     }
 
     #[test]
+    fn the_filled_part_of_a_file_tells_all_its_marks() {
+        let words = mapped();
+        let is_enough = |words: &[AtomicU64]| {
+            let file = bytes(words);
+            let filled = filled(file.first_chunk().expect("a header"));
+            assert!(filled <= file.len());
+            assert_eq!(read(&file[..filled]), read(&file));
+            filled
+        };
+        assert_eq!(bytes(&words)[..HEADER_BYTES], header());
+        assert_eq!(is_enough(&words), HEADER_BYTES);
+        add(&words, 7, (10, 11), b"load");
+        assert_eq!(is_enough(&words), HEADER_BYTES + 8 * RECORD);
+        words[TAKEN].store(u64::MAX, Ordering::Relaxed);
+        assert_eq!(is_enough(&words), 8 * WORDS);
+    }
+
+    #[test]
     fn other_bytes_are_no_marks() {
         assert_eq!(read(b""), None);
         assert_eq!(read(&vec![0; 8 * WORDS]), None);
-        let mut file = empty();
+        let mut file = bytes(&mapped());
         // A damaged length is a mark that was not finished.
         file[8] = 1;
         file[8 * (HEADER + LENGTH)..][..8].fill(0xff);
         assert_eq!(read(&file), Some(Marks { marks: Vec::new(), dropped: 1 }));
-        file.truncate(100);
+        file.truncate(HEADER_BYTES - 1);
         assert_eq!(read(&file), None);
     }
 }

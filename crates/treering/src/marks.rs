@@ -1,8 +1,11 @@
 //! The marks of programs that a recording has started.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 
+use nix::fcntl::posix_fallocate;
 use treering_events::mark_file::{self, Marks, VARIABLE};
 use treering_events::pluralize;
 use treering_profile::{Mark, MarkKind, Profile, ThreadId};
@@ -19,8 +22,10 @@ impl MarkFile {
     pub fn create() -> std::io::Result<Self> {
         let folder = Folder::create("marks")?;
         let path = folder.path().join("marks");
-        // All of it is written, so that a full disk is met here and not by the program.
-        std::fs::write(&path, mark_file::empty())?;
+        let mut file = File::create_new(&path)?;
+        // All of it is reserved, so that a full disk is met here and not by the program.
+        posix_fallocate(&file, 0, 8 * mark_file::WORDS as libc::off_t)?;
+        file.write_all(&mark_file::header())?;
         Ok(Self { path, _folder: folder })
     }
 
@@ -29,9 +34,19 @@ impl MarkFile {
         (VARIABLE.into(), self.path.clone().into())
     }
 
+    /// The part of the file that programs have filled.
+    fn read(&self) -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(&self.path)?;
+        let mut header = [0; mark_file::HEADER_BYTES];
+        file.read_exact(&mut header)?;
+        let mut bytes = header.to_vec();
+        file.take((mark_file::filled(&header) - header.len()) as u64).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
     /// Adds the marks to a profile whose times are since `start_ns`.
     pub fn add_to(&self, profile: &mut Profile, start_ns: u64) {
-        match std::fs::read(&self.path).ok().and_then(|bytes| mark_file::read(&bytes)) {
+        match self.read().ok().and_then(|bytes| mark_file::read(&bytes)) {
             Some(marks) => add(&marks, profile, start_ns),
             None => profile.metadata.note("the marks of the program cannot be read".to_owned()),
         }
