@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 use treering_profile::{ModuleId, ModuleKind, Profile};
 
 use crate::address_space::{AddressSpace, Cut, Uncertainty};
+use crate::options::LARGEST_STACK;
 
 /// How many stacks were cut short, by reason.
 #[derive(Debug, Default)]
@@ -39,6 +40,12 @@ impl Cuts {
         *self.uncertain.entry(uncertainty).or_default() += 1;
     }
 
+    /// How many whole stacks were read from the process in part.
+    pub(crate) fn read_later(&self) -> u64 {
+        let count = |uncertainty| self.uncertain.get(&uncertainty).copied().unwrap_or(0);
+        count(Uncertainty::ReadLater) + count(Uncertainty::Goroutine)
+    }
+
     /// Notes in the profile why stacks were cut short. A reason that holds for fewer than one stack in 200, as at a
     /// program's start, has no note: the losses state the number of all.
     pub(crate) fn note(&self, profile: &mut Profile, stack_bytes: u32) {
@@ -46,7 +53,7 @@ impl Cuts {
         let is_worth_it = |count: u64| count > 0 && count * 200 >= samples;
         let mut notes = Vec::new();
         if is_worth_it(self.beyond_copy) {
-            let more = if stack_bytes < LARGEST { "; a larger --stack reaches further" } else { "" };
+            let more = if stack_bytes < LARGEST_STACK { "; a larger --stack reaches further" } else { "" };
             notes.push(format!(
                 "{} than the {} KiB copied of each{more}",
                 stacks(self.beyond_copy, "goes deeper", "go deeper"),
@@ -101,9 +108,6 @@ impl Cuts {
         )
     }
 }
-
-/// The kernel copies no more than this of a stack.
-const LARGEST: u32 = 65_528;
 
 /// How many modules a note names.
 const MOST_MODULES: usize = 3;

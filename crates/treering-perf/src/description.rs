@@ -45,7 +45,7 @@ pub(crate) fn describe(profile: &mut Profile, options: &Options, session: &Sessi
     metadata.version = env!("CARGO_PKG_VERSION").to_owned();
     let counted = session.events.iter().filter(|event| !event.marks_blocks);
     let events: Vec<_> = counted.map(|sampled| sampled.event.name.clone()).collect();
-    let stacks = match options.accepted_stack_bytes() {
+    let stacks = match session.stack_bytes {
         0 => "frame pointers".to_owned(),
         bytes => format!("unwind tables over {bytes} bytes of stack, then frame pointers"),
     };

@@ -19,8 +19,8 @@ pub struct Options {
     /// The events; none for hardware cycles, or the kernel's timer where there are none.
     pub events: Vec<Event>,
     /// How many bytes of the stack are copied with each sample; rounded to a multiple of 8 and
-    /// at most 65,528. 0 to follow frame pointers only.
-    pub stack_bytes: u32,
+    /// at most 65,528. 0 to follow frame pointers only; nothing for as many as there is room for.
+    pub stack_bytes: Option<u32>,
     /// Whether kernel frames are wanted; where not permitted they are left out in any case.
     pub kernel: bool,
     /// Whether to measure how long threads were blocked, and where.
@@ -45,10 +45,10 @@ pub enum Target {
 }
 
 /// The largest copy of a stack that the kernel makes.
-const LARGEST_STACK: u32 = 65_528;
+pub(crate) const LARGEST_STACK: u32 = 65_528;
 
 impl Options {
-    /// 1000 samples a second at random intervals, stacks of 32 KiB, kernel frames where allowed.
+    /// 1000 samples a second at random intervals, stacks as large as there is room for, kernel frames where allowed.
     pub fn new(target: Target) -> Self {
         Self {
             target,
@@ -56,7 +56,7 @@ impl Options {
             period: None,
             jitter: true,
             events: Vec::new(),
-            stack_bytes: 32 << 10,
+            stack_bytes: None,
             kernel: true,
             off_cpu: false,
             time: true,
@@ -67,8 +67,8 @@ impl Options {
     }
 
     /// The size of the copied stack that the kernel accepts.
-    pub(crate) fn accepted_stack_bytes(&self) -> u32 {
-        self.stack_bytes.min(LARGEST_STACK).next_multiple_of(8)
+    pub(crate) fn accepted_stack_bytes(&self) -> Option<u32> {
+        self.stack_bytes.map(|bytes| bytes.min(LARGEST_STACK).next_multiple_of(8))
     }
 }
 

@@ -156,8 +156,6 @@ struct Recorder {
     at_longest_chain: u64,
     /// Whether a longer copy would have led further in any of these.
     copy_helps: bool,
-    /// How many bytes of a stack are copied.
-    stack_bytes: u32,
     started: Instant,
     /// When that was, by the kernel's clock.
     start_ns: u64,
@@ -222,7 +220,6 @@ impl Recorder {
             longest_chain: longest_chain(),
             at_longest_chain: 0,
             copy_helps: false,
-            stack_bytes: options.accepted_stack_bytes(),
             started: Instant::now(),
             start_ns,
             stack: Vec::new(),
@@ -246,7 +243,9 @@ impl Recorder {
             let patience = until.saturating_sub(self.started.elapsed()).min(self.session.patience());
             poll(&fds, patience, &mut ready).map_err(system("waiting for samples"))?;
             self.session.look();
+            let read_later = self.cuts.read_later();
             self.take(monotonic_ns().saturating_sub(SETTLE_NS));
+            self.session.reads_stacks = self.cuts.read_later() > read_later;
             self.session.short_lives = self.threads.iter().flatten().any(ThreadSampling::live_shortly);
             if ready[1] && watch.end_by_signals(observer) {
                 return Ok(Reason::Interrupted);
@@ -459,7 +458,7 @@ impl Recorder {
         if let Some(timeline) = &mut self.profile.timeline {
             timeline.extend_to(elapsed.as_nanos() as u64);
         }
-        self.cuts.note(&mut self.profile, self.stack_bytes);
+        self.cuts.note(&mut self.profile, self.session.stack_bytes);
         self.session.note_of_rows().into_iter().for_each(|note| self.profile.metadata.note(note));
         if let Some(program) = self.launched.as_ref().filter(|_| self.profile.metadata.losses.samples == 0) {
             self.rights.note_unseen(program);
@@ -552,7 +551,7 @@ impl Recorder {
         if cut == 0 {
             return;
         }
-        let copy = match self.stack_bytes {
+        let copy = match self.session.stack_bytes {
             0 => ", or leave --fp out",
             bytes if bytes < 64_000 && self.copy_helps => ", or --stack 64k",
             _ => "",

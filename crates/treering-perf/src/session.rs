@@ -10,6 +10,7 @@ use crate::error::{Denial, RecordError};
 use crate::event::{Event as EventName, Modes, Nature};
 use crate::interval_distribution::IntervalDistribution;
 use crate::jitter::{Jitter, Rows, Turn};
+use crate::options::LARGEST_STACK;
 use crate::stream::{Notice, Stream};
 use crate::sys::{Child, Event, Reading, Ring, abi, monotonic_ns};
 
@@ -22,7 +23,8 @@ pub(crate) struct Plan {
     /// Counts between samples, where the user gave a number.
     pub(crate) period: Option<u64>,
     pub(crate) jitter: bool,
-    pub(crate) stack_bytes: u32,
+    /// How many bytes of a stack to copy, where the user gave a number.
+    pub(crate) stack_bytes: Option<u32>,
     /// Whether to note blocked time.
     pub(crate) off_cpu: bool,
     /// Whether kernel frames are wanted; they are left out where not permitted.
@@ -63,6 +65,8 @@ pub(crate) struct Session {
     wake_after: u32,
     /// The size of every ring.
     ring_bytes: usize,
+    /// How many bytes of a stack the kernel copies with each sample.
+    pub(crate) stack_bytes: u32,
     handles: Vec<Handle>,
     /// The handle of every event's id.
     by_id: HashMap<u64, usize>,
@@ -75,6 +79,8 @@ pub(crate) struct Session {
     anchors: Vec<Event>,
     /// Whether threads that were made lately lived shortly; see [`IntervalDistribution::draw_template`].
     pub(crate) short_lives: bool,
+    /// Whether parts of stacks were read from a process lately, which the next look should find as they are now.
+    pub(crate) reads_stacks: bool,
     /// When threads or processes were last made.
     last_birth: Option<Instant>,
 }
@@ -109,15 +115,21 @@ const NEVER: u64 = 1 << 62;
 /// How often the interval that new threads get is redrawn while threads are being made.
 const REDRAW: Duration = Duration::from_millis(1);
 
+/// How often to look for samples while parts of stacks are read from processes.
+const READ_SOON: Duration = Duration::from_millis(1);
+
 /// How long after the last one was made more are expected.
 const MORE_BIRTHS: Duration = Duration::from_millis(50);
 
 /// How often to look for threads that were made.
 const LOOK_FOR_BIRTHS: Duration = Duration::from_millis(10);
 
-/// The space for the samples of one processor: some 60 stacks of 32 KiB.
+/// The space for the samples of one processor: some 30 stacks of 64 KiB.
 const RING_BYTES: usize = 1 << 21;
 const SMALLEST_RING_BYTES: usize = 1 << 16;
+
+/// How many bytes of a stack are copied where rings are smaller, so that they hold as many samples.
+const SMALLER_STACK: u32 = 32 << 10;
 
 impl Session {
     /// Opens the planned events on the subject, or the best available ones, and makes the child that is about to run
@@ -175,12 +187,15 @@ impl Session {
 
     /// A session without events, with rings of `ring_bytes`.
     fn new(plan: &Plan, events: &[EventName], kernel: bool, ring_bytes: usize) -> Self {
+        let roomiest = if ring_bytes < RING_BYTES { SMALLER_STACK } else { LARGEST_STACK };
+        let stack_bytes = plan.stack_bytes.unwrap_or(roomiest);
         let mut session = Self {
             events: events.iter().map(|event| Sampled::new(event, plan)).collect(),
             kernel,
             stream: Stream::new(),
-            wake_after: wake_after(plan.frequency, ring_bytes, plan.stack_bytes),
+            wake_after: wake_after(plan.frequency, ring_bytes, stack_bytes),
             ring_bytes,
+            stack_bytes,
             handles: Vec::new(),
             by_id: HashMap::new(),
             first_on: HashMap::new(),
@@ -189,6 +204,7 @@ impl Session {
             notices: Vec::new(),
             anchors: Vec::new(),
             short_lives: false,
+            reads_stacks: false,
             last_birth: None,
         };
         if plan.off_cpu && kernel {
@@ -280,7 +296,7 @@ impl Session {
         let failure = |source| OpenFailure::new(&event.name, source);
         let mean = pace.period().filter(|_| jittered);
         let contents = Contents {
-            stack_bytes: plan.stack_bytes,
+            stack_bytes: self.stack_bytes,
             kernel: self.kernel,
             switches: plan.off_cpu,
             wake_after: self.wake_after,
@@ -381,8 +397,11 @@ impl Session {
     }
 
     /// How long to wait at most, so that threads made from now on get other intervals than those
-    /// before.
+    /// before, and that stacks are read from processes soon.
     pub(crate) fn patience(&self) -> Duration {
+        if self.reads_stacks {
+            return READ_SOON;
+        }
         if !self.handles.iter().any(|handle| handle.role == Role::Template) {
             return Duration::MAX;
         }

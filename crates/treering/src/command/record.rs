@@ -71,9 +71,10 @@ pub struct Record {
     #[arg(short, long, value_name = "EVENT", value_delimiter = ',')]
     event: Vec<String>,
 
-    /// How many bytes of the stack to copy with each sample, for instance 8k or 64k
-    #[arg(long, value_name = "SIZE", default_value = "32k", value_parser = size)]
-    stack: u32,
+    /// How many bytes of the stack to copy with each sample, for instance 8k; 64k by default, or 32k where the
+    /// user may lock little memory
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    stack: Option<u32>,
 
     /// Follow frame pointers only: cheaper, for programs built with -fno-omit-frame-pointer
     #[arg(long, conflicts_with = "stack")]
@@ -181,7 +182,7 @@ impl Record {
         options.frequency = self.frequency;
         options.period = self.count;
         options.jitter = !self.fixed;
-        options.stack_bytes = if self.fp { 0 } else { self.stack };
+        options.stack_bytes = if self.fp { Some(0) } else { self.stack };
         options.kernel = !self.user_only;
         options.off_cpu = self.off_cpu;
         options.time = !self.no_time;

@@ -53,6 +53,29 @@ fn outer_frames_that_may_have_changed_are_said_to_be_read_later() {
     assert!(certain && (told || cut(&flat) < 0.02), "{:#}", flat.0["run"]);
 }
 
+#[test]
+fn callers_beyond_the_copy_are_those_of_the_sampled_stack() {
+    let session = Session::new();
+    let flat = record(&session, &[], "large", "40");
+    assert!(cut(&flat) < 0.05, "{:#}", flat.0["run"]);
+    session.output(&["export", "--to", "folded", "-o", "stacks.folded", "treering.trg"]);
+    let folded = std::fs::read_to_string(session.path("stacks.folded")).expect("it was written");
+    // The cost of a function behind the array below a way to it.
+    let cost = |way: &str, behind: &str| -> f64 {
+        let costs = folded.lines().filter_map(|line| line.rsplit_once(' ')).filter_map(|(stack, cost)| {
+            let has = |name: &str| stack.split(';').any(|frame| frame == name);
+            (has(way) && has(behind)).then(|| cost.parse::<f64>().expect("a number"))
+        });
+        costs.sum()
+    };
+    for (way, right, wrong) in
+        [("large_one", "behind_one", "behind_other"), ("large_other", "behind_other", "behind_one")]
+    {
+        let (right, wrong) = (cost(way, right), cost(way, wrong));
+        assert!(right > 0.4 * flat.run_cost() && wrong < 0.01 * right, "{way}: {right}, {wrong}\n{folded}");
+    }
+}
+
 /// Compiles the fixture with Go and with its C; nothing, and a word about it, where that is missing.
 fn goroutine_stacks(session: &Session) -> Option<PathBuf> {
     let Some(go) = installed("go") else {
