@@ -17,6 +17,9 @@ pub(crate) fn run() -> ExitCode {
     run.check(STEPS);
     let mut test = workspace::cargo();
     test.args(["test", "--workspace", "--no-fail-fast", "--", "--show-output"]);
+    // Many tests wait for a program or for the disk, so more of them run at once than there are processors.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    test.env("RUST_TEST_THREADS", (processors + processors.div_ceil(2)).to_string());
     run.test("tests", Ok(&mut test));
     run.test(
         "tests in a folder of another name",

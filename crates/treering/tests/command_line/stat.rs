@@ -121,7 +121,7 @@ fn a_peak_of_memory_is_the_programs_own() {
 fn an_interrupted_run_has_no_part_in_the_means_of_others() {
     let session = Session::new();
     // The second run asks for the end, as Ctrl-C does.
-    let script = "echo >> runs; if [ $(wc -l < runs) = 2 ]; then kill -INT $PPID; sleep 60; fi";
+    let script = "echo >> runs; if [ $(wc -l < runs) = 2 ]; then kill -INT $PPID; exec sleep 60; fi";
     let (document, outcome) = stat(&session, &["-r", "5"], &["sh", "-c", script]);
     assert!(!outcome.status.success(), "{outcome:#?}");
     assert_eq!((&document["runs"], &document["ends"]), (&1.into(), &serde_json::json!(["exit 0"])));
