@@ -5,7 +5,7 @@ use treering_analysis::{BlockRow, BlockTable};
 use treering_profile::{FunctionId, LineId, Profile, StatedAddress};
 
 use crate::difference::Difference;
-use crate::pairing::GroupIndex;
+use crate::pairing::{GroupIndex, Pairing, with_alike};
 use crate::sides::Sides;
 
 /// The executed basic blocks of a function in both profiles.
@@ -73,13 +73,38 @@ pub fn blocks(
     difference: &Difference,
     group: GroupIndex,
 ) -> Result<BlockChanges, Sides<bool>> {
-    let has_blocks = Sides { base, head }.map(|profile| !profile.code.blocks.is_empty());
-    if !has_blocks.base || !has_blocks.head {
-        return Err(has_blocks);
-    }
+    check(Sides { base, head })?;
     let functions = difference.pairing.groups[group].functions.as_ref();
     let of = Sides { base: executed(base, functions.base), head: executed(head, functions.head) };
     Ok(BlockChanges { group, blocks: paired(of) })
+}
+
+/// The blocks of every function of two profiles that has any. `pairing` is that of these two.
+///
+/// # Errors
+/// As those of [`blocks`].
+pub fn all_blocks(
+    base: &Profile,
+    head: &Profile,
+    pairing: &Pairing,
+) -> Result<Vec<BlockChanges>, Sides<bool>> {
+    check(Sides { base, head })?;
+    let all = pairing.groups.len();
+    let mut of_base = executed_by_group(base, &pairing.of.base, all);
+    let mut of_head = executed_by_group(head, &pairing.of.head, all);
+    let changes = |group: GroupIndex| {
+        let of =
+            Sides { base: std::mem::take(&mut of_base[group]), head: std::mem::take(&mut of_head[group]) };
+        let blocks = paired(of);
+        (!blocks.is_empty()).then_some(BlockChanges { group, blocks })
+    };
+    Ok((0..all).filter_map(changes).collect())
+}
+
+/// Whether each profile has basic blocks, where one has none.
+fn check(profiles: Sides<&Profile>) -> Result<(), Sides<bool>> {
+    let has_blocks = profiles.map(|profile| !profile.code.blocks.is_empty());
+    if has_blocks.base && has_blocks.head { Ok(()) } else { Err(has_blocks) }
 }
 
 /// The blocks of the entries of one profile that are one function, by address.
@@ -89,7 +114,26 @@ fn executed(profile: &Profile, functions: &[FunctionId]) -> Vec<ExecutedBlock> {
     // Entries of one source have one table.
     tables.sort_by_key(|table| table.function);
     tables.dedup_by_key(|table| table.function);
-    let mut rows: Vec<BlockRow> = tables.into_iter().flat_map(|table| table.blocks).collect();
+    by_address(profile, tables.into_iter().flat_map(|table| table.blocks).collect())
+}
+
+/// By group, the blocks of one profile by address.
+fn executed_by_group(
+    profile: &Profile,
+    groups: &[Option<GroupIndex>],
+    all: usize,
+) -> Vec<Vec<ExecutedBlock>> {
+    let mut rows: Vec<Vec<BlockRow>> = vec![Vec::new(); all];
+    let groups = with_alike(profile, groups);
+    for table in BlockTable::all(profile) {
+        if let Some(group) = groups[table.function.index()] {
+            rows[group].extend(table.blocks);
+        }
+    }
+    rows.into_iter().map(|rows| by_address(profile, rows)).collect()
+}
+
+fn by_address(profile: &Profile, mut rows: Vec<BlockRow>) -> Vec<ExecutedBlock> {
     rows.sort_by_key(|row| row.block);
     rows.iter().map(|row| executed_block(profile, row)).collect()
 }

@@ -32,6 +32,7 @@ mod contexts;
 mod difference;
 mod growth;
 mod join;
+mod line_pairs;
 mod lines;
 mod name;
 mod noise;
@@ -43,7 +44,7 @@ mod split;
 mod tests;
 
 pub use apart::Apart;
-pub use blocks::{BlockChange, BlockChanges, ExecutedBlock, blocks};
+pub use blocks::{BlockChange, BlockChanges, ExecutedBlock, all_blocks, blocks};
 pub use cause::{Cause, Reason};
 pub use change_point::change_points;
 pub use contexts::{ContextChange, Contexts};
@@ -55,7 +56,8 @@ pub use growth::{
     Sized, growth,
 };
 pub use join::{Joined, join};
-pub use lines::{LineChange, LineChanges, MatchedBy, lines};
+pub use line_pairs::{MatchedBy, PairedFile, PairedLines, line_pairs};
+pub use lines::{LineChange, LineChanges, lines};
 pub use name::{Spelling, spelled};
 pub use pairing::{Group, GroupIndex, ModulePair, PairedBy, Pairing};
 pub use sides::{Cost, Sides};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
-use treering_analysis::{default_metric, function_name};
+use treering_analysis::{Identity, default_metric, function_name};
 use treering_profile::{FunctionId, FunctionKind, ModuleId, ModuleKind, Profile, StringId};
 
 use crate::code::{CodeDifferences, ProgramCode};
@@ -124,6 +124,19 @@ fn occurring(profile: &Profile) -> Vec<bool> {
         occurs[function.index()] = true;
     }
     occurs
+}
+
+/// The groups of all entries of a function table: those that do not occur have the group of the function that they are.
+pub(crate) fn with_alike(profile: &Profile, groups: &[Option<GroupIndex>]) -> Vec<Option<GroupIndex>> {
+    let identity = Identity::of(profile);
+    let mut of: Vec<Option<GroupIndex>> = vec![None; groups.len()];
+    for (id, _) in profile.functions.iter() {
+        if let Some(group) = groups[id.index()] {
+            of[identity.representative(id).index()].get_or_insert(group);
+        }
+    }
+    let entries = profile.functions.iter();
+    entries.map(|(id, _)| groups[id.index()].or(of[identity.representative(id).index()])).collect()
 }
 
 fn pair_modules(profiles: Sides<&Profile>) -> ModulePairs {
