@@ -1,9 +1,11 @@
 //! Two profiles as one, in which a function of both is one.
 
-use treering_profile::{Function, FunctionId, Interner, Module, ModuleId, Profile, StringId, merge};
+use treering_profile::{
+    Function, FunctionId, Interner, Line, LineId, Module, ModuleId, Profile, StringId, merge,
+};
 
 use crate::pairing::Pairing;
-use crate::sides::Sides;
+use crate::sides::{Side, Sides};
 
 /// Two profiles as one.
 #[derive(Clone, Debug)]
@@ -14,9 +16,20 @@ pub struct Joined {
     pub groups: Vec<FunctionId>,
     /// By function of the base and of the head, the same in `profile`.
     pub functions: Sides<Vec<FunctionId>>,
+    /// By line of the base and of the head, the same in `profile`.
+    pub lines: Sides<Vec<LineId>>,
 }
 
-/// Merges two profiles so that a function of both is one. `pairing` is that of these two.
+impl Joined {
+    /// A line of a file of the base or the head, in `profile`.
+    pub fn line(&mut self, from: &Profile, file: StringId, line: u32) -> LineId {
+        let file = self.profile.strings.intern(&from.strings[file]);
+        self.profile.lines.intern(Line { file, line })
+    }
+}
+
+/// Merges two profiles so that a function of both is one. `pairing` is that of these two. Of a file whose text both have,
+/// it has the text of the head.
 pub fn join(base: &Profile, head: &Profile, pairing: &Pairing) -> Joined {
     let aligned = align(base, head, pairing);
     let mut profile = merge(&[&aligned, head]);
@@ -27,7 +40,13 @@ pub fn join(base: &Profile, head: &Profile, pairing: &Pairing) -> Joined {
         let of_base = || group.functions.base.first().map(|id| functions.base[id.index()]);
         of_head.or_else(of_base).unwrap_or(Profile::ROOT)
     });
-    Joined { groups: groups.collect(), profile, functions }
+    let groups = groups.collect();
+    let mut joined = Joined { groups, profile, functions, lines: Sides::default() };
+    for (side, from) in [(Side::Base, base), (Side::Head, head)] {
+        let lines = from.lines.entries().iter().map(|line| joined.line(from, line.file, line.line)).collect();
+        *joined.lines.of(side) = lines;
+    }
+    joined
 }
 
 /// By function of a profile, the same in another.
@@ -42,6 +61,8 @@ fn all_transferred(into: &mut Profile, from: &Profile) -> Vec<FunctionId> {
 /// The base with its modules and functions named as the head names them, where both have them.
 fn align(base: &Profile, head: &Profile, pairing: &Pairing) -> Profile {
     let mut aligned = base.clone();
+    let of_head: Vec<&str> = head.sources.iter().map(|source| &head.strings[source.file]).collect();
+    aligned.sources.retain(|source| !of_head.contains(&&base.strings[source.file]));
     let mut functions = base.functions.entries().to_vec();
     for group in pairing.groups.iter().skip(1).filter(|group| group.is_paired()) {
         for &id in &group.functions.base {

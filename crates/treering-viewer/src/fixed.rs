@@ -7,16 +7,8 @@ use treering_analysis::{Arc, Basis, CallGraph, FunctionCost, Presentation};
 use treering_profile::{FunctionId, MetricId, Profile};
 
 use crate::columns::Columns;
+use crate::compared::Side;
 use crate::functions::Functions;
-
-/// One of two profiles that are compared without stacks.
-#[derive(Clone, Debug)]
-pub struct Side {
-    /// The profile, with corrected times.
-    pub profile: Profile,
-    /// By function of it, the same in the profile of the page.
-    pub functions: Vec<FunctionId>,
-}
 
 /// The call graph in one metric.
 pub(crate) fn graph(profile: &Profile, basis: &Basis, functions: &Functions, columns: &mut Columns) -> Value {

@@ -42,6 +42,8 @@ pub(crate) fn head(view: &View<'_>, functions: &Functions, tab: &str, notes: Vec
         "hasCalls": profile.tree.has_calls() || !profile.arcs.is_empty(),
         "countsApart": profile.has_counts_apart() && view.base_runs.is_none(),
         "noSource": !view.with_source,
+        "noBlocks": view.compared.as_ref().and_then(|compared| compared.blocks.as_ref().err()),
+        "isPart": view.compared.as_ref().is_some_and(|compared| !compared.is_whole),
         "tab": tab,
     })
 }

@@ -27,6 +27,7 @@
 mod blocks;
 mod changes;
 mod columns;
+mod compared;
 mod details;
 mod fixed;
 mod functions;
@@ -38,6 +39,6 @@ mod time;
 mod tree;
 
 pub use changes::{Changes, FunctionChange};
-pub use fixed::Side;
+pub use compared::{Compared, ComparedBlock, FunctionBlocks, FunctionLines, PairedLine, Side};
 pub use html::is_page;
 pub use page::{Disassemble, Page, View};

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hashbrown::HashMap;
 use serde_json::{Value, json};
-use treering_profile::{LineId, Metric, NodeId, Profile, StringId};
+use treering_profile::{FunctionId, LineId, Metric, NodeId, Profile, StringId};
 
 use crate::columns::Columns;
+use crate::compared::Compared;
 use crate::functions::{Functions, Texts};
 
 /// The lines that something in the page refers to, renumbered.
@@ -14,6 +15,12 @@ use crate::functions::{Functions, Texts};
 pub(crate) struct Lines {
     numbers: HashMap<LineId, u32>,
     entries: Vec<LineId>,
+}
+
+/// The functions and lines of a profile in the page and its profile.
+struct Numbers<'a> {
+    function: &'a dyn Fn(FunctionId) -> Option<u32>,
+    line: &'a dyn Fn(LineId) -> LineId,
 }
 
 /// How many lines around one with cost are shown with it.
@@ -37,12 +44,13 @@ impl Lines {
     }
 
     /// Self costs by function and line, all nodes of the function added up; in a difference those of
-    /// the base runs apart.
+    /// the base runs apart. `compared` is what is compared in it.
     pub(crate) fn costs(
         &mut self,
         profile: &Profile,
         functions: &Functions,
         base_runs: Option<&[bool]>,
+        compared: Option<&Compared>,
         columns: &mut Columns,
     ) -> Value {
         let metrics = profile.metrics.len();
@@ -64,7 +72,17 @@ impl Lines {
             *cell = cell.saturating_add(cost.cost);
         }
         if base_runs.is_none() {
-            self.add_counted(profile, functions, &mut sums);
+            let numbers = Numbers { function: &|function| functions.known(function), line: &|line| line };
+            self.add_counted(profile, profile, &numbers, 0, &mut sums);
+        }
+        for (at, side) in
+            compared.filter(|compared| compared.is_whole).iter().flat_map(|of| of.sides.iter().enumerate())
+        {
+            let numbers = Numbers {
+                function: &|function| functions.known(side.functions[function.index()]),
+                line: &|line| side.lines[line.index()],
+            };
+            self.add_counted(&side.profile, profile, &numbers, at * metrics, &mut sums);
         }
         let mut of_side = |side: usize| -> Vec<Value> {
             let metric = |(at, known): (usize, &Metric)| match known.is_level {
@@ -84,32 +102,37 @@ impl Lines {
 
     /// Adds what the lines of functions without line costs executed, as reports do: nodes of a tree of
     /// counts have no lines, but its code has. Not of a part of a profile, whose code was counted as
-    /// a whole.
+    /// a whole. `side` is where the costs of the profile begin in a row.
     fn add_counted(
         &mut self,
         profile: &Profile,
-        functions: &Functions,
+        page: &Profile,
+        numbers: &Numbers<'_>,
+        side: usize,
         sums: &mut BTreeMap<(u32, u32), Vec<u64>>,
     ) {
         let code = &profile.code;
-        let Some((metric, _)) = profile.metrics().find(|(_, known)| known.name == "instructions") else {
-            return;
+        let counted = |profile: &Profile| {
+            profile.metrics().find(|(_, known)| known.name == "instructions").map(|(metric, _)| metric)
         };
+        let (Some(metric), Some(in_page)) = (counted(profile), counted(page)) else { return };
         if code.lines.is_empty() || profile.run_cost(metric) != code.block_instructions() {
             return;
         }
-        let has_lines: BTreeSet<u32> = sums.keys().map(|key| key.0).collect();
+        let of_side = side..side + page.metrics.len();
+        let rows = sums.iter().filter(|(_, row)| row[of_side.clone()].iter().any(|&cost| cost > 0));
+        let has_lines: BTreeSet<u32> = rows.map(|(key, _)| key.0).collect();
         let mut counted: HashMap<(u32, LineId), u64> = HashMap::new();
         for (row, threads) in code.executions.distinct().filter(|(row, _)| row.executions > 0) {
             let block = &code.blocks[row.block.index()];
-            let Some(function) = block.function.and_then(|function| functions.known(function)) else {
+            let Some(function) = block.function.and_then(numbers.function) else {
                 continue;
             };
             if has_lines.contains(&function) {
                 continue;
             }
             for line in block.places().filter_map(|(at, _)| code.line(at)) {
-                let cell = counted.entry((function, line)).or_insert(0);
+                let cell = counted.entry((function, (numbers.line)(line))).or_insert(0);
                 *cell = cell.saturating_add(row.executions.saturating_mul(threads));
             }
         }
@@ -117,7 +140,7 @@ impl Lines {
         counted.sort_unstable();
         for ((function, line), cost) in counted {
             let row = sums.entry((function, self.number(line)));
-            row.or_insert_with(|| vec![0; 2 * profile.metrics.len()])[metric.index()] = cost;
+            row.or_insert_with(|| vec![0; 2 * page.metrics.len()])[side + in_page.index()] = cost;
         }
     }
 

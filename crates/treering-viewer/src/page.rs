@@ -6,7 +6,7 @@ use treering_profile::{CodeAddress, MetricId, Profile, RecursionRule, Timeline, 
 
 use crate::changes::{self, Changes};
 use crate::columns::Columns;
-use crate::fixed::Side;
+use crate::compared::{self, Compared};
 use crate::functions::{Functions, Texts};
 use crate::html::{Live, Packed, Parts, html, inert, packed};
 use crate::lines::Lines;
@@ -30,8 +30,8 @@ pub struct View<'a> {
     pub base_runs: Option<Vec<bool>>,
     /// Why the run changed, in a difference.
     pub changes: Option<Changes>,
-    /// The head and the base of a difference without stacks: functions and calls of both are shown.
-    pub without_stacks: Option<[Side; 2]>,
+    /// Both profiles of a difference.
+    pub compared: Option<Compared>,
     /// Whether text of source files is put into the page.
     pub with_source: bool,
 }
@@ -70,7 +70,7 @@ impl<'a> View<'a> {
             metric: default_metric(profile).unwrap_or(MetricId::new(0)),
             base_runs: None,
             changes: None,
-            without_stacks: None,
+            compared: None,
             with_source: true,
         }
     }
@@ -88,10 +88,15 @@ impl<'a> View<'a> {
         time::timeline(self.profile(), self.shape(), self.base_runs.is_some())
     }
 
+    /// Both profiles of a difference without stacks.
+    pub(crate) fn without_stacks(&self) -> Option<&Compared> {
+        self.compared.as_ref().filter(|compared| compared.without_stacks)
+    }
+
     pub(crate) fn shape(&self) -> Shape {
         let profile = self.profile();
         match () {
-            () if profile.is_arcs_only() || self.without_stacks.is_some() => Shape::Arcs,
+            () if profile.is_arcs_only() || self.without_stacks().is_some() => Shape::Arcs,
             () if profile.recursion == RecursionRule::Flat => Shape::Flat,
             () => Shape::Tree,
         }
@@ -134,10 +139,14 @@ impl Page {
         };
         let mut texts = Texts::new();
         let mut columns = Columns::default();
-        let costs = lines.costs(profile, &functions, view.base_runs.as_deref(), &mut columns);
+        let costs =
+            lines.costs(profile, &functions, view.base_runs.as_deref(), view.compared.as_ref(), &mut columns);
+        let line_pairs = view.compared.as_ref().map(|compared| {
+            compared::line_pairs(compared, profile, &functions, &mut lines, &mut texts, &mut columns)
+        });
         let has_lines = !lines.is_empty();
         let (code, has_blocks) = code(view, &functions, &mut lines, &mut texts, disassemble, &mut left_out);
-        let data = data(view, &functions, &lines, costs, texts, columns);
+        let data = data(view, &functions, &lines, [costs, line_pairs.into()], texts, columns);
         let tab = if has_blocks && !has_lines { "blocks" } else { "source" };
         let head = head::head(view, &functions, tab, left_out.clone());
         let time = time::payload(profile, view.timeline());
@@ -196,10 +205,11 @@ fn code(
 ) -> (Vec<u8>, bool) {
     let profile = view.profile();
     let mut columns = Columns::default();
-    // Both sides of a difference would be added up.
-    let (blocks, functions_left) = match view.base_runs {
-        Some(_) => (json!([]), 0),
-        None => blocks::blocks(profile, functions, lines, &mut columns, disassemble),
+    // Those of the profile are of both sides of a difference, added up.
+    let (blocks, functions_left) = match (&view.compared, &view.base_runs) {
+        (Some(compared), _) => compared::blocks(compared, functions, &mut columns),
+        (None, Some(_)) => (json!([]), 0),
+        (None, None) => blocks::blocks(profile, functions, lines, &mut columns, disassemble),
     };
     if functions_left > 0 {
         left_out.push(format!(
@@ -226,7 +236,7 @@ fn data(
     view: &View<'_>,
     functions: &Functions,
     lines: &Lines,
-    line_costs: Value,
+    [line_costs, line_pairs]: [Value; 2],
     mut texts: Texts,
     mut columns: Columns,
 ) -> Vec<u8> {
@@ -235,8 +245,10 @@ fn data(
     let fixed: Vec<Value> = profile
         .metrics()
         .map(|(metric, known)| match view.shape() {
-            Shape::Arcs | Shape::Flat if !known.is_level => match &view.without_stacks {
-                Some([head, base]) => fixed::graphs(profile, metric, [head, base], functions, &mut columns),
+            Shape::Arcs | Shape::Flat if !known.is_level => match view.without_stacks() {
+                Some(Compared { sides: [head, base], .. }) => {
+                    fixed::graphs(profile, metric, [head, base], functions, &mut columns)
+                }
                 None => fixed::graph(profile, &view.basis(metric), functions, &mut columns),
             },
             _ => Value::Null,
@@ -254,6 +266,7 @@ fn data(
         "functions": table,
         "lines": line_table,
         "lineCosts": line_costs,
+        "linePairs": line_pairs,
         "intervals": intervals,
         "uncertainty": doubts.0,
         "unresolved": doubts.1,

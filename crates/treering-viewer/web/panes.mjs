@@ -5,7 +5,7 @@
 // FIXTURES is the folder of recorded files, FOLDER holds the profiles that `view_panes.rs` makes.
 
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { launch, settled, until } from "./chromium.mjs";
@@ -60,6 +60,7 @@ await badges();
 await recursion();
 await differences();
 await divided();
+await versions();
 await lines();
 await reasons();
 await losses();
@@ -180,6 +181,39 @@ async function divided() {
   check(!("more calls" in (await cells("parse"))) && !(await page.$(".verdict")), "normalised costs are not divided");
   await open(head, "--diff", base, "--focus", "parse");
   check(!("more calls" in (await cells("parse"))) && !(await page.$(".verdict")), "a part is not divided");
+}
+
+/** Lines and blocks of both versions are those that the text report compares. */
+async function versions() {
+  const rows = (selector) => page.$$eval(selector, (rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent)));
+  const number = (text) => Number(text.replace(/,/g, ""));
+  for (const kind of ["flat", "tree"]) {
+    const [base, head] = [made(`${kind}_base.trg`), made(`${kind}_new.trg`)];
+    if (!existsSync(base)) return;
+    const diff = (view, of) => JSON.parse(execFileSync(treering, ["diff", base, head, view, of, "--json"], { encoding: "utf8" }));
+    await open(head, "--diff", base);
+    for (const name of ["hash", "work"]) {
+      const told = diff("--lines", name);
+      await show({ tab: "source" }, name);
+      const shown = (await rows(".source-row:not(.head):not(.call):not(.cold)")).filter((cells) => cells[3]).map(([base, now, , place]) => [place, number(base), number(now)].join());
+      const placeOf = ({ base, head }) => (base === head ? `${head}` : `${base ?? ""} → ${head ?? ""}`.trim());
+      const wanted = told.lines.map(({ line, self_cost }) => [placeOf(line), self_cost.base, self_cost.head].join());
+      check(wanted.length > 2 && shown.join("\n") === wanted.join("\n"), `${kind}, lines of ${name}:\n${shown.join("\n")}\nthe report has\n${wanted.join("\n")}`);
+      check(/paired by their distance/.test(await text(".code")) === (told.matched_by === "place"), `${kind}: ${name} is paired by ${told.matched_by}`);
+      const blocks = diff("--blocks", name).blocks;
+      await show({ tab: "blocks" }, name);
+      const changes = (await rows(".block-pairs .source-row:not(.head)")).map(([change]) => number(change.replace("−", "-")));
+      const executed = blocks.map(({ base, head }) => (head?.instructions_executed ?? 0) - (base?.instructions_executed ?? 0));
+      const sum = executed.reduce((all, one) => all + one, 0);
+      check(executed.length > 2 && changes.join() === [...executed, sum].join(), `${kind}, blocks of ${name}: ${changes}; the report has ${executed}`);
+    }
+    await show({ tab: "source" }, "hash");
+    const gone = (await rows(".source-row")).find((cells) => /^\d+ →$/.test(cells[3]));
+    check(kind === "tree" || /h = h \* 33 \+ \*s;/.test(gone?.[4]), `a line of the base alone has its text: ${gone}`);
+    await open(head, "--diff", base, ...(kind === "tree" ? ["--focus", "work"] : []));
+    await show({ tab: "blocks" }, "work");
+    check(kind === "flat" || /the page shows a part/.test(await text(".code .empty")), `blocks of a part: ${await text(".code .empty")}`);
+  }
 }
 
 /** Lines of V8's files have the ticks that the file tells. */

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use treering_analysis::{Corrected, correct, default_metric};
 use treering_profile::{CodeAddress, MetricId};
 use treering_symbols::CodeReader;
-use treering_viewer::{Changes, Page, Side, View};
+use treering_viewer::{Changes, Compared, Page, View};
 
 use crate::failure::Failure;
 use crate::open::open_profile;
@@ -24,8 +24,8 @@ pub struct Wishes {
     pub base_runs: Option<Vec<bool>>,
     /// Why the run changed, in a difference.
     pub changes: Option<Changes>,
-    /// The head and the base of a difference without stacks.
-    pub without_stacks: Option<[Side; 2]>,
+    /// Both profiles of a difference.
+    pub compared: Option<Compared>,
 }
 
 /// Makes a page of `part`, of a profile that was read from `file`. Percents are of `whole`.
@@ -60,7 +60,7 @@ fn view<'a>(whole: &Corrected<'_>, part: &'a Corrected<'_>, wishes: Wishes) -> V
     view.facts = facts.map(|(label, text)| (label.to_owned(), text)).collect();
     view.base_runs = wishes.base_runs;
     view.changes = wishes.changes;
-    view.without_stacks = wishes.without_stacks;
+    view.compared = wishes.compared;
     view.with_source = wishes.with_source;
     if let Some(title) = wishes.title {
         view.title = title;

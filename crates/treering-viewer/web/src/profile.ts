@@ -78,6 +78,10 @@ export interface Head {
   /** Whether something else counted the calls than what measured the costs: 0 calls are not known then. */
   countsApart: boolean;
   noSource: boolean;
+  /** In a difference: why there are no blocks. */
+  noBlocks: string | null;
+  /** In a difference: whether a part of what ran is shown, whose counted lines are not known. */
+  isPart: boolean;
   /** The pane beside the functions at first: source, or blocks where there is no source. */
   tab: "source" | "blocks";
 }
@@ -143,6 +147,8 @@ export interface Data {
   functions: { name: Column; module: Column; file: Column; line: Column; kind: Column; category: Column; inlined: Column };
   lines: { file: Column; line: Column };
   lineCosts: { fn: Column; line: Column; costs: (Column | null)[]; baseCosts: (Column | null)[] | null };
+  /** In a difference: lines that are not the same by file and number in both, by function in the order of the new version. */
+  linePairs: { fn: Column; base: Column; now: Column; file: Column; after: Column; text: Column; byPlace: Column } | null;
   /** By metric: bounds of self and total of functions as shares of the run. */
   intervals: ({ selfLow: Column; selfHigh: Column; totalLow: Column; totalHigh: Column } | null)[];
   uncertainty: Column | null;
@@ -154,6 +160,43 @@ export interface Data {
   changes: { metric: number; baseCalls: Column; calls: Column; moreCalls: Column; costPerCall: Column } | null;
   details: Detail[];
   points: Point[];
+}
+
+/** A line that has another number in the base, or that one version alone has. Lines are indexes of the table of lines. */
+export interface LinePair {
+  base: number | null;
+  now: number | null;
+  /** The path of its file, a string; that of the new version where both have it. */
+  file: number;
+  /** The number of the line of the new version that it stands behind or at. */
+  after: number;
+  /** Its text where the base alone has it. */
+  text: string;
+}
+
+/** By line of each version: what is its pair, where that is not the same by file and number. */
+export interface LinePairs {
+  ofBase: Map<number, LinePair>;
+  ofNow: Map<number, LinePair>;
+  /** Whether lines were paired by their distance from the head of the function. */
+  byPlace: boolean;
+}
+
+/** A basic block of one version. */
+export interface VersionBlock {
+  address: string;
+  size: number;
+  executions: number;
+  /** How many instructions its executions are. */
+  instructions: number;
+  /** `file:line` of its first instruction. */
+  line: string | null;
+}
+
+/** A basic block in both versions; null where none is its pair. */
+export interface BlockPair {
+  base: VersionBlock | null;
+  now: VersionBlock | null;
 }
 
 /** Calls in both runs, and the two parts of the change of a function's self cost. */
@@ -199,6 +242,8 @@ export class Profile {
   #code = signal<CodeIndex | null>(null);
   #sources = new Map<number, Source[]>();
   #blocks: { fn: number; blocks: Block[] } | null = null;
+  #blockPairs: { fn: number; pairs: BlockPair[] } | null = null;
+  #linePairs: Map<number, LinePairs> | null = null;
   #portRows: Map<string, number> | null = null;
   #byName: Map<string, number[]> | null = null;
 
@@ -252,6 +297,31 @@ export class Profile {
     if (!found) return null;
     if (this.#blocks?.fn !== fn) this.#blocks = { fn, blocks: this.#code.value!.slabs.slab(found.slab) };
     return { instructions: found.instructions, blocks: this.#blocks.blocks };
+  }
+
+  /** The blocks of a function in both versions; null where none are known. */
+  blockPairs(fn: number): BlockPair[] | null {
+    const found = this.head.baseRuns ? this.#code.value?.blocks.get(fn) : undefined;
+    if (!found) return null;
+    if (this.#blockPairs?.fn !== fn) this.#blockPairs = { fn, pairs: allVisible(this.#code.value!.slabs.slab(found.slab) as BlockPair[]) };
+    return this.#blockPairs.pairs;
+  }
+
+  /** The lines of a function that are not the same by file and number in both versions. */
+  linePairs(fn: number): LinePairs {
+    if (!this.#linePairs) {
+      const all = (this.#linePairs = new Map<number, LinePairs>());
+      const table = this.data.linePairs;
+      const get = (fn: number) => all.get(fn) ?? all.set(fn, { ofBase: new Map(), ofNow: new Map(), byPlace: false }).get(fn)!;
+      for (let at = 0; table && at < table.fn.length; at++) {
+        const line = (number: number) => (number > 0 ? number - 1 : null);
+        const pair = { base: line(table.base[at]), now: line(table.now[at]), file: table.file[at], after: table.after[at], text: visible(this.data.strings[table.text[at]], "\t") };
+        if (pair.base !== null) get(table.fn[at]).ofBase.set(pair.base, pair);
+        if (pair.now !== null) get(table.fn[at]).ofNow.set(pair.now, pair);
+      }
+      table?.byPlace.forEach((fn: number) => (get(fn).byPlace = true));
+    }
+    return this.#linePairs.get(fn) ?? NO_PAIRS;
   }
 
   /** The ports of a function, or of its calls from a caller; null where none are known. */
@@ -369,6 +439,8 @@ export class Profile {
     return (module === undefined ? undefined : all.find((fn) => basename(this.module(fn)) === module)) ?? all[0];
   }
 }
+
+const NO_PAIRS: LinePairs = { ofBase: new Map(), ofNow: new Map(), byPlace: false };
 
 const KINDS = [
   "native", "inlined", "kernel", "root", "address", "unresolved", "jit", "interpreted", "task", "builtin",

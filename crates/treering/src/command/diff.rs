@@ -219,12 +219,7 @@ fn block_changes(
 ) -> Result<BlockChanges, Failure> {
     let group = named_or_first(difference, profiles, name)?;
     let changes = blocks(profiles.base, profiles.head, difference, group).map_err(|has_blocks| {
-        let side = match (has_blocks.base, has_blocks.head) {
-            (false, false) => "neither profile has",
-            (false, true) => "base does not have",
-            _ => "head does not have",
-        };
-        Failure::new(format_args!("{side} basic blocks"))
+        Failure::new(without_blocks(has_blocks))
             .hint("count both: treering count -- PROGRAM; --lines compares the lines of any two profiles")
     })?;
     if changes.blocks.is_empty() {
@@ -233,6 +228,16 @@ fn block_changes(
             .hint("interpreted functions and those of other tools have none"));
     }
     Ok(changes)
+}
+
+/// Says that not both have blocks.
+pub(crate) fn without_blocks(has_blocks: Sides<bool>) -> String {
+    let side = match (has_blocks.base, has_blocks.head) {
+        (false, false) => "neither profile has",
+        (false, true) => "base does not have",
+        _ => "head does not have",
+    };
+    format!("{side} basic blocks")
 }
 
 /// The function of that name, or else the one that changed most.

@@ -70,19 +70,20 @@ impl View {
         let mut opened = open_profile(&self.file)?;
         opened.print_warnings();
         self.time.cut_of(&mut opened.profile, &self.file)?;
-        let (mut profile, base_runs, changes, without_stacks) = match &self.diff {
+        let (mut profile, base_runs, changes, compared) = match &self.diff {
             None => (opened.profile, None, None, None),
             Some(base) => {
                 let mut opened_base = open_profile(base)?;
                 opened_base.print_warnings();
                 self.time.cut_of(&mut opened_base.profile, base)?;
-                let both = difference::both((base, &self.file), &opened_base.profile, &opened.profile)?;
-                if both.without_stacks.is_some() && !self.part.is_everything() {
+                let mut both = difference::both((base, &self.file), &opened_base.profile, &opened.profile)?;
+                if both.compared.without_stacks && !self.part.is_everything() {
                     return Err(part_without_stacks());
                 }
-                // The verdict is of all that ran.
-                let changes = both.changes.filter(|_| self.part.is_everything());
-                (both.profile, Some(both.base_runs), changes, both.without_stacks)
+                if !self.part.is_everything() {
+                    both.only_a_part();
+                }
+                (both.profile, Some(both.base_runs), both.changes, Some(both.compared))
             }
         };
         let working = Working::on("making the page");
@@ -98,7 +99,7 @@ impl View {
             with_source: !self.no_source,
             base_runs,
             changes,
-            without_stacks,
+            compared,
         };
         let page = make(&self.file, &whole, &part, wishes)?;
         drop(working);

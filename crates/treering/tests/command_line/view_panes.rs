@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::process::Command;
 
 use treering_profile::{Function, FunctionKind, Profile};
 
 use crate::session::Session;
+use crate::skip;
 use crate::view::driver;
 
 fn file(session: &Session, name: &str, text: &str) {
@@ -79,6 +81,38 @@ fn waiting() -> Profile {
     profile
 }
 
+/// Counts two versions of a program, of which the second has lines more, lines changed, and lines moved.
+fn versions(session: &Session) {
+    let base = "#include <stdio.h>\n\
+                __attribute__((noinline)) unsigned hash(const char *s) {\n  unsigned h = 5381;\n  for (; *s; s++)\n\
+                \x20   h = h * 33 + *s;\n  return h;\n}\n\
+                __attribute__((noinline)) int work(int n) {\n  int s = 0;\n  for (int i = 0; i < n; i++)\n\
+                \x20   s += hash(\"a name\") & 7;\n  return s;\n}\n\
+                int main(void) { return work(500) == 1; }\n";
+    let new = base
+        .replace("__attribute__((noinline)) unsigned", "\n\n__attribute__((noinline)) unsigned")
+        .replace("    h = h * 33 + *s;", "    h = h * 33 + *s,\n    h ^= h >> 7;\n  h ^= h >> 16;")
+        .replace("& 7;", "& 15;");
+    for (version, text) in [("base", base), ("new", &new)] {
+        let folder = session.path(version);
+        std::fs::create_dir(&folder).expect("the folder can be made");
+        let (source, program) = (folder.join("a.c"), folder.join("program"));
+        std::fs::write(&source, text).expect("it can be written");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-g", "-O1", "-Wl,--build-id"]).arg(&source).arg("-o").arg(&program);
+        assert!(compiler.status().is_ok_and(|made| made.success()), "the compiler is installed");
+        for (kind, options) in [("flat", &[][..]), ("tree", &["--tree"])] {
+            let counted = session.path(&format!("{kind}_{version}.trg"));
+            let mut arguments: Vec<&Path> = ["count", "-q"].iter().chain(options).map(Path::new).collect();
+            arguments.extend([Path::new("-o"), &counted, Path::new("--"), &program]);
+            if !session.run(&arguments).status.success() {
+                let _ = std::fs::remove_file(session.path("flat_base.trg"));
+                return skip("no versions of lines and blocks: this machine refuses to trace");
+            }
+        }
+    }
+}
+
 #[test]
 fn panes_state_the_facts_of_each_profile() {
     let Some(mut command) = driver("panes.mjs") else { return };
@@ -112,6 +146,7 @@ fn panes_state_the_facts_of_each_profile() {
         "main;safe_\u{202e}gnirts_live\u{202c}_end 10\nmain;user\u{200b}admin 5\nmain;user\u{2066}admin\u{2069} 4\n\
          main;\u{1b}[31mred 3\nmain;\u{5e9}\u{5dc}::\u{5d5}\u{5dd} 2\n",
     );
+    versions(&session);
     let callers = |at: u32| format!("main;caller_{at};shared;callee_{} {}\n", at % 3, at + 1);
     file(&session, "callers.folded", &(0..60).map(callers).collect::<String>());
     file(&session, "endless.folded", &format!("main;{}! 10\nmain;b (build 1f2e3d4c) 3\n", "a".repeat(60)));

@@ -10,7 +10,8 @@ import { basename, type Block } from "../profile.ts";
 import { analysis, askLines, failure, generation, go, hasTree, isDifference, route, select, shownMetric, spanOf, tabs, theProfile, type Tab, sideName } from "../state.ts";
 import { Waits } from "./time/waits.tsx";
 import { costColumn, text } from "./cost.ts";
-import { FunctionName, useSize } from "./parts.tsx";
+import { BlockPairs } from "./block_pairs.tsx";
+import { columnsOf, FunctionName, useSize } from "./parts.tsx";
 import { HotLines } from "./hot_lines.tsx";
 import { ofFunction } from "./menu.tsx";
 import { NoBlocks, NoLines } from "./reasons.tsx";
@@ -34,7 +35,12 @@ export function CodePane() {
 
 interface SourceLine {
   file: number;
+  /** Its number: in the new version, or in the base where that alone has it. */
   line: number;
+  /** Its number in both versions of a difference; null where a version has no such line. */
+  numbers: [base: number | null, now: number | null];
+  /** Where the base alone has it: its text, and the line of the new version that it stands behind. */
+  only: { text: string; after: number } | null;
   self: number;
   total: number;
   /** In a difference, the total and the self cost of the base runs. */
@@ -95,39 +101,47 @@ function linesOf(fn: number): SourceLine[] {
   const metric = lineMetric();
   const costs = data.lineCosts.costs[metric];
   const lines = new Map<number, SourceLine>();
-  const get = (line: number) => {
-    let known = lines.get(line);
-    if (!known) lines.set(line, (known = { file: data.lines.file[line], line: data.lines.line[line], self: 0, total: 0, base: 0, baseSelf: 0, calls: [] }));
+  const pairs = theProfile().linePairs(fn);
+  /** The row of a line; of one that the base alone has under another key. */
+  const get = (line: number, side: "now" | "base") => {
+    const inBase = side === "base" ? pairs.ofBase.get(line) : undefined;
+    const key = inBase ? inBase.now ?? -1 - line : line;
+    let known = lines.get(key);
+    if (known) return known;
+    const only = inBase && inBase.now === null ? { text: inBase.text, after: inBase.after } : null;
+    const at = only ? line : key;
+    const pair = only ? inBase : pairs.ofNow.get(key);
+    const number = (line: number | null) => (line === null ? null : data.lines.line[line]);
+    const numbers: SourceLine["numbers"] = pair ? [number(pair.base), number(pair.now)] : [number(at), number(at)];
+    lines.set(key, (known = { file: pair ? pair.file : data.lines.file[at], line: data.lines.line[at], numbers, only, self: 0, total: 0, base: 0, baseSelf: 0, calls: [] }));
     return known;
+  };
+  const add = (line: number, now: number, base: number) => {
+    const row = get(line, "now");
+    row.self += now;
+    row.total += now;
+    const of = base ? get(line, "base") : row;
+    of.base += base;
+    of.baseSelf += base;
   };
   // Under transforms the worker knows what is left of the lines' costs, where the page has them by node.
   const own = route.value.steps.length ? followed() : null;
-  for (const one of own ?? []) {
-    const line = get(one.line);
-    line.self += one.now;
-    line.total += one.now;
-    line.base += one.base;
-    line.baseSelf += one.base;
-  }
+  for (const one of own ?? []) add(one.line, one.now, one.base);
   const rows = data.lineCosts;
   const [from, to] = lineRows(fn);
   for (let at = from; !own && at < to; at++) {
     const base = rows.baseCosts?.[metric]?.[at] ?? 0;
     if (!costs || (!costs[at] && !base)) continue;
-    const line = get(rows.line[at]);
-    line.self += costs[at];
-    line.total += costs[at];
-    line.base += base;
-    line.baseSelf += base;
+    add(rows.line[at], costs[at], base);
   }
   const called = calls.value?.rows;
   for (const [side, list] of [["total", called?.now ?? []], ["base", called?.base ?? []]] as const) {
     for (const call of list) {
       if (call.site === 0) continue;
-      addCall(get(call.site - 1), side, call);
+      addCall(get(call.site - 1, side === "base" ? "base" : "now"), side, call);
     }
   }
-  return [...lines.values()];
+  return [...lines.values()].filter((line) => line.total || line.base || line.calls.length);
 }
 
 /** The costs of lines under transforms; null where the page does not know it. */
@@ -165,6 +179,7 @@ export function costlyLines(fn: number, most: number): { lines: (SourceLine & { 
   const profile = theProfile();
   const all = linesOf(fn).sort((a, b) => Math.max(b.total, b.base) - Math.max(a.total, a.base));
   const textOf = (line: SourceLine) => {
+    if (line.only) return line.only.text.trim();
     const stretch = profile.sources(line.file).find((one) => line.line >= one.first && line.line < one.first + one.lines.length);
     return stretch ? stretch.lines[line.line - stretch.first].trim() : basename(profile.data.strings[line.file]);
   };
@@ -204,6 +219,12 @@ function SourceTab() {
   const show = (cost: number) => text(column, column.value(cost));
   const hasText = profile.sources(home).length > 0;
   const elsewhere = withoutLine(fn, lines);
+  const shown = elsewhere ? [...lines, elsewhere] : lines;
+  // In a difference costs and numbers are shown in full.
+  const widths = difference ? columnsOf([
+    [sideName("base"), ...shown.map((line) => show(line.base))], [sideName("now"), ...shown.map((line) => show(line.total))],
+    shown.map((line) => `+${show(Math.abs(line.total - line.base))}`), ["line", ...shown.map(placeOf)],
+  ]) : undefined;
   return (
     <div class="fill" ref={ref}>
       <div class="code-head">
@@ -213,8 +234,9 @@ function SourceTab() {
         <button type="button" class="link" onClick={() => nextHottest(true)}>hottest <kbd>H</kbd></button>
         <button type="button" class="link" onClick={() => nextHottest(false)}>next <kbd>J</kbd></button>
       </div>
-      <div class="scroll source" tabIndex={0} aria-label="source">
+      <div class="scroll source" tabIndex={0} aria-label="source" style={widths}>
         <div class="source-row head">{difference ? <><span class="r">{sideName("base")} {column.head}</span><span class="r">{sideName("now")} {column.head}</span><span class="r">Δ</span></> : <><span class="r">self {column.head}</span><span class="r">total {column.head}</span><span /></>}<span class="r">line</span><span>source</span></div>
+        {profile.linePairs(fn).byPlace && <p class="group">lines are paired by their distance from the head of the function, for one profile has no source text</p>}
         {files.map((file) => {
           const ofFile = lines.filter((line) => line.file === file).sort((a, b) => a.line - b.line);
           const source = profile.sources(file);
@@ -247,7 +269,7 @@ function withoutLine(fn: number, lines: SourceLine[]): SourceLine | null {
   const [own, base] = [of(found.now), found.base ? of(found.base) : 0];
   const known = (key: "self" | "baseSelf") => lines.reduce((sum, line) => sum + line[key], 0);
   const [self, baseSelf] = [Math.max(0, own - known("self")), Math.max(0, base - known("baseSelf"))];
-  const row: SourceLine = { file: 0, line: 0, self, total: self, base: baseSelf, baseSelf, calls: [] };
+  const row: SourceLine = { file: 0, line: 0, numbers: [null, null], only: null, self, total: self, base: baseSelf, baseSelf, calls: [] };
   for (const [side, list] of [["total", calls.value?.rows.now ?? []], ["base", calls.value?.rows.base ?? []]] as const) {
     for (const call of list) if (call.site === 0) addCall(row, side, call);
   }
@@ -263,7 +285,7 @@ type Shown = { kind: "row"; at: number; line: SourceLine | null; text: string } 
 
 /** The rows of a file: the lines with cost, and the text around them where the page has it. */
 function rowsOfFile(lines: SourceLine[], sources: { first: number; lines: string[] }[], start: number): Shown[] {
-  const known = new Map(lines.map((line) => [line.line, line]));
+  const known = new Map(lines.filter((line) => !line.only).map((line) => [line.line, line]));
   const rows: Shown[] = [];
   const from = Math.min(start > 0 ? start : Infinity, ...known.keys()) - 3;
   const to = Math.max(...known.keys()) + 3;
@@ -280,8 +302,21 @@ function rowsOfFile(lines: SourceLine[], sources: { first: number; lines: string
   }
   // A line without text in the page is still a row with its numbers.
   const rest = [...known.values()].map((line): Shown => ({ kind: "row", at: line.line, line, text: "" }));
-  if (!rest.length) return outdent(rows);
-  return outdent([...rows, ...rest].sort((a, b) => ("at" in a ? a.at : 0) - ("at" in b ? b.at : 0)));
+  const all = rest.length ? [...rows, ...rest].sort((a, b) => ("at" in a ? a.at : 0) - ("at" in b ? b.at : 0)) : rows;
+  for (const line of lines) if (line.only) addBehind(all, line, line.only);
+  return outdent(all);
+}
+
+/** Puts a line that the base alone has behind the one that stands before it, and other such lines there. */
+function addBehind(rows: Shown[], line: SourceLine, { text, after }: { text: string; after: number }) {
+  const isBefore = (row: Shown) => row.kind === "row" && row.at <= after;
+  rows.splice(rows.findLastIndex(isBefore) + 1, 0, { kind: "row", at: after, line, text });
+}
+
+/** `12`, `12 → 14`, or a line of one version alone: `12 →` and `→ 14`. */
+function placeOf({ numbers: [base, now] }: SourceLine): string {
+  if (base === now) return now ? String(now) : "";
+  return `${base ?? ""} → ${now ?? ""}`.trim();
 }
 
 /** Takes the indentation away that all lines share. */
@@ -302,7 +337,7 @@ function SourceRow({ line, at, text: code, rank, show, whole, width, difference 
         <span class={difference ? "r dim" : "r"}>{line ? show(difference ? line.base : line.self) : ""}</span>
         <span class="r">{line ? show(line.total) : ""}</span>
         {difference ? (line ? change(line.total - line.base) : <span />) : <span class="bar" aria-hidden="true">{line && <><i class="child" style={{ width: `${(100 * line.total) / whole}%` }} /><i style={{ width: `${(100 * line.self) / whole}%` }} /></>}</span>}
-        <span class="r dim">{at || ""}</span>
+        <span class="r dim">{line ? placeOf(line) : at || ""}</span>
         <code class="text" title={code}><Highlighted text={code} /></code>
       </div>
       {line?.calls.map((call) => (
@@ -345,11 +380,13 @@ function Highlighted({ text: code }: { text: string }) {
 function BlocksTab() {
   const profile = theProfile();
   const { fn } = route.value;
-  const table = fn >= 0 ? profile.blocks(fn) : null;
+  const table = fn >= 0 && !profile.head.baseRuns ? profile.blocks(fn) : null;
   useEffect(() => {
     document.querySelector(".blocks [data-hot='now']")?.scrollIntoView({ block: "center" });
   }, [fn, hottestAt.value]);
   if (!profile.hasCode) return <p class="wait">reading</p>;
+  const pairs = fn >= 0 ? profile.blockPairs(fn) : null;
+  if (pairs) return <BlockPairs pairs={pairs} />;
   if (!table) return <NoBlocks fn={fn} any={profile.hasBlocks} />;
   const whole = profile.head.metrics.find((metric) => metric.name === "instructions")?.runCost ?? table.instructions;
   const byCost = [...table.blocks].sort((a, b) => b.executions * b.instructions.length - a.executions * a.instructions.length);

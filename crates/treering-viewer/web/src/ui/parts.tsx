@@ -28,6 +28,12 @@ export function font(size: number, weight = 400): string {
   return `${weight} ${size}px ${sans}`;
 }
 
+/** The widths of the columns of numbers beside source text or blocks, which have room for some words. */
+export function columnsOf(columns: string[][]): Record<string, string> {
+  const widths = columns.map((texts) => widest(texts, 12, 600));
+  return { "--columns": widths.map((width) => `${width}px`).join(" "), "--least": `${widths.reduce((sum, width) => sum + width + 8, 15 + 190)}px` };
+}
+
 /** The width of a column of numbers: that of its widest text. */
 export function widest(texts: string[], size = 11, weight = 400): number {
   const face = font(size, weight);

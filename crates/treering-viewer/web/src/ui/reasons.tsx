@@ -101,8 +101,8 @@ export function NoLines({ fn, anyCost }: { fn: number; anyCost: boolean }) {
   if (kind === "interpreted" || kind === "script" || kind === "anonymous") {
     return <Empty what="No lines" why={<>What the lines of {name} cost was not measured.{place}</>} />;
   }
-  if (head.baseRuns && /count/.test(head.collector)) {
-    return <Empty what="No lines" why={<>The page compares no lines of counted code; the terminal does.</>} command={`treering diff BASE PROFILE --lines ${profile.fullName(fn)}`} />;
+  if (head.isPart && /count/.test(head.collector)) {
+    return <Empty what="No lines" why={<>What lines executed is known of whole runs; the page shows a part of them.</>} command={`treering diff BASE PROFILE --lines ${profile.fullName(fn)}`} />;
   }
   if (head.lossesUnknown) {
     return <Empty what="No lines" why={data.lineCosts.fn.length ? <>The file tells no lines of {name}.{place}</> : <>The file that this profile was read from tells no lines.{place}</>} />;
@@ -123,7 +123,7 @@ export function NoBlocks({ fn, any }: { fn: number; any: boolean }) {
   const name = <b>{fn > 0 ? profile.name(fn).last : "it"}</b>;
   const interpreted = ["interpreted", "builtin", "operator", "script", "extension", "anonymous", "task"].includes(kind);
   if (interpreted) return <Empty what="No blocks" why={<>{name} has none: what {kind === "task" ? "a task ran is not known by its code" : "an interpreter runs has no machine code of its own"}.</>} />;
-  if (head.baseRuns) return <Empty what="No blocks" why="The page compares no blocks; the terminal does where code was counted." command={`treering diff BASE PROFILE --blocks ${fn > 0 ? profile.fullName(fn) : "FUNCTION"}`} />;
+  if (head.noBlocks) return <Empty what="No blocks" why={<>Blocks are compared where both profiles have them, of all that ran: {head.noBlocks}.</>} />;
   if (!any) return <Empty what="No blocks" why="Executions of code were not counted in this profile." command={isOurs() ? `treering count -- ${command()}` : undefined} />;
   if (kind === "kernel") return <Empty what="No blocks" why={<>{name} is the kernel’s, whose instructions are not counted.</>} />;
   if (fn > 0 && profile.category(fn) === 4) return <Empty what="No blocks" why={<>{name} is inlined wherever it occurs: its instructions stand in the blocks of its callers.</>} />;
