@@ -118,6 +118,13 @@ pub struct ArcChange {
     pub total_cost: Sides<u64>,
 }
 
+impl ArcChange {
+    /// The two parts of the change of its cost, each call with everything that it called; where calls were counted.
+    pub fn split(&self) -> Split {
+        split(self.total_cost.change(), Called { cost: self.total_cost, calls: self.calls }.per_call())
+    }
+}
+
 /// The difference of two profiles in one metric.
 #[derive(Clone, Debug)]
 pub struct Difference {

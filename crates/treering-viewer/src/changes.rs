@@ -17,6 +17,21 @@ pub struct Changes {
     pub metric: MetricId,
     /// The functions whose calls were counted in both.
     pub functions: Vec<FunctionChange>,
+    /// The arcs, where calls were counted in both.
+    pub arcs: Vec<ArcChange>,
+}
+
+/// Why the total cost of an arc changed, in the metric's unit. Both parts add up to the change.
+#[derive(Clone, Copy, Debug)]
+pub struct ArcChange {
+    /// The function that calls, in the profile of the page; that of the roots where it is not known.
+    pub caller: FunctionId,
+    /// The function that is called.
+    pub callee: FunctionId,
+    /// The part that more or fewer calls make.
+    pub more_calls: i64,
+    /// The part that dearer or cheaper calls make.
+    pub cost_per_call: i64,
 }
 
 /// How often a function was called, and why its self cost changed, in the metric's unit. Both parts add up to the change.
@@ -53,8 +68,19 @@ pub(crate) fn columns(changes: &Changes, functions: &Functions, columns: &mut Co
     let [base_calls, calls] = calls.map(|column| columns.add(&column));
     let [more_calls, cost_per_call] =
         parts.map(|column| columns.add(&column.into_iter().map(zigzag).collect::<Vec<_>>()));
+    let mut arcs = [const { Vec::new() }; 4];
+    for arc in &changes.arcs {
+        let numbers = functions.known(arc.caller).zip(functions.known(arc.callee));
+        let Some((caller, callee)) = numbers else { continue };
+        let row = [caller.into(), callee.into(), zigzag(arc.more_calls), zigzag(arc.cost_per_call)];
+        arcs.iter_mut().zip(row).for_each(|(column, value): (&mut Vec<u64>, u64)| column.push(value));
+    }
+    let [caller, callee, arc_more_calls, arc_cost_per_call] = arcs.map(|column| columns.add(&column));
     json!({
         "metric": changes.metric.index(),
+        "arcs": {
+            "caller": caller, "callee": callee, "moreCalls": arc_more_calls, "costPerCall": arc_cost_per_call,
+        },
         "baseCalls": base_calls,
         "calls": calls,
         "moreCalls": more_calls,

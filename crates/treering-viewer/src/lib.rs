@@ -38,7 +38,7 @@ mod page;
 mod time;
 mod tree;
 
-pub use changes::{Changes, FunctionChange};
+pub use changes::{ArcChange, Changes, FunctionChange};
 pub use compared::{Compared, ComparedBlock, FunctionBlocks, FunctionLines, PairedLine, Side};
 pub use html::is_page;
 pub use page::{Disassemble, Page, View};

@@ -176,9 +176,21 @@ async function divided() {
   check(parse["more calls"] === "+40.000" && parse["cost/call"] === "0" && parse["Δ self ms"] === "▲ 40.000", `parse: ${JSON.stringify(parse)}`);
   check(hash["more calls"] === "0" && hash["cost/call"] === "+20.000", `hash: ${JSON.stringify(hash)}`);
   check((await page.evaluate(() => document.querySelector(".functions [aria-selected=true] .name").title)) === "main", "the caller is the current function");
+  // The central line divides the changes of calls, 4 more of 10 ms each and 2 that are 10 ms dearer, and rows add up.
+  const central = () => page.$$eval(".central-table .row", (rows) => {
+    const heads = [...rows[0].children].map((head) => head.textContent);
+    return rows.slice(1).map((row) => [heads.indexOf("more calls"), heads.indexOf("cost/call"), heads.length - 1].map((at) => row.children[at]?.textContent).join());
+  });
+  const adds = "✓ callers add up to the function’s total, in both runs";
+  await show({}, "main");
+  const ofMain = await central();
+  check(ofMain.includes("+0.040,0,parse") && ofMain.includes("0,+0.020,hash") && ofMain.some((row) => row.startsWith("+0.040,+0.020,✓ self and callees")), `main's callees: ${ofMain}`);
+  await show({}, "parse");
+  const ofParse = await central();
+  check(ofParse.includes("+40.000,0,main") && ofParse.includes(`+40.000,0,${adds}`) && ofParse.includes("+40.000,0,self"), `parse's callers: ${ofParse}`);
   // Costs of a part of the run, or not as measured, are not divided.
   await show({ normalised: true });
-  check(!("more calls" in (await cells("parse"))) && !(await page.$(".verdict")), "normalised costs are not divided");
+  check(!("more calls" in (await cells("parse"))) && !(await page.$(".verdict")) && !/more calls/.test(await text(".central-table .row.head")), "normalised costs are not divided");
   await open(head, "--diff", base, "--focus", "parse");
   check(!("more calls" in (await cells("parse"))) && !(await page.$(".verdict")), "a part is not divided");
 }

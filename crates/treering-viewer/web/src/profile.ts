@@ -157,7 +157,7 @@ export interface Data {
   /** By row: a function, or an arc where `caller` is 1 + the caller. */
   ports: { caller: Column; fn: Column; exits: Column; redos: Column; fails: Column; exceptions: Column } | null;
   /** In a difference, of one metric: why self costs changed. Parts have their sign in the lowest bit. */
-  changes: { metric: number; baseCalls: Column; calls: Column; moreCalls: Column; costPerCall: Column } | null;
+  changes: { metric: number; baseCalls: Column; calls: Column; moreCalls: Column; costPerCall: Column; arcs: { caller: Column; callee: Column; moreCalls: Column; costPerCall: Column } } | null;
   details: Detail[];
   points: Point[];
 }
@@ -200,8 +200,12 @@ export interface BlockPair {
 }
 
 /** Calls in both runs, and the two parts of the change of a function's self cost. */
-export interface Split {
+export interface Split extends SplitParts {
   calls: [base: number, now: number];
+}
+
+/** The two parts of a change, which add up to it. */
+export interface SplitParts {
   moreCalls: number;
   costPerCall: number;
 }
@@ -244,6 +248,7 @@ export class Profile {
   #blocks: { fn: number; blocks: Block[] } | null = null;
   #blockPairs: { fn: number; pairs: BlockPair[] } | null = null;
   #linePairs: Map<number, LinePairs> | null = null;
+  #arcRows: Map<number, number> | null = null;
   #portRows: Map<string, number> | null = null;
   #byName: Map<string, number[]> | null = null;
 
@@ -339,6 +344,18 @@ export class Profile {
     if (changes?.metric !== metric) return null;
     const [moreCalls, costPerCall] = [fromZigzag(changes.moreCalls[fn]), fromZigzag(changes.costPerCall[fn])];
     return moreCalls + costPerCall === by ? { calls: [changes.baseCalls[fn], changes.calls[fn]], moreCalls, costPerCall } : null;
+  }
+
+  /** Why the cost of an arc changed by `by`; null where that is not known. The caller is 0 where it is unknown. */
+  arcParts(metric: number, caller: number, callee: number, by: number): SplitParts | null {
+    const arcs = this.data.changes?.metric === metric ? this.data.changes.arcs : null;
+    if (!arcs) return null;
+    const key = (caller: number, callee: number) => caller * this.functions + callee;
+    this.#arcRows ??= new Map(Array.from(arcs.callee, (callee, at) => [key(arcs.caller[at], callee), at]));
+    const at = this.#arcRows.get(key(caller, callee));
+    if (at === undefined) return null;
+    const [moreCalls, costPerCall] = [fromZigzag(arcs.moreCalls[at]), fromZigzag(arcs.costPerCall[at])];
+    return moreCalls + costPerCall === by ? { moreCalls, costPerCall } : null;
   }
 
   /** The ports that the profile has columns for: exceptions only where there were any. */

@@ -6,7 +6,7 @@ import { grouped } from "../model/numbers.ts";
 import type { Analysis } from "../model/analysis.ts";
 import type { Measure } from "../model/interval.ts";
 import { NONE } from "../model/tree.ts";
-import { PORTS, type Port, type Ports } from "../profile.ts";
+import { PORTS, type Port, type Ports, type SplitParts } from "../profile.ts";
 import { analysis, generation, go, measureOf, route, runCost, select, shownMetric, theProfile, sideName } from "../state.ts";
 import { callsText, costColumn, delta, text, type Column } from "./cost.ts";
 import { Bar, DeltaBar, Empty, FunctionName, font, PaneHead, rowId, textWidth, useSize, widest } from "./parts.tsx";
@@ -303,46 +303,74 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
   // The row of the function itself is the widest.
   const costWidth = Math.max(narrow ? 56 : 66, widest([text(baseColumn, baseColumn.value(line.baseTotal)), text(column, column.value(line.total))], 13, 700));
   const changeWidth = Math.max(narrow ? 66 : 76, widest([delta(column, column.value(own.by), own.sure)], 13, 700));
-  const used = 2 * costWidth + changeWidth + (narrow ? 24 + 7 * 3 + 8 : 74 + 24 + 8 * 5);
-  const cells = (base: number, now: number, change: Change) => {
+  const { normalised } = route.value;
+  const profile = theProfile();
+  const partsOf = (row: LineRow, above: boolean) =>
+    row.fn < 0 || normalised ? null : profile.arcParts(found.metric, above ? row.fn : fn, above ? fn : row.fn, row.total - row.baseTotal);
+  const selfParts = normalised ? null : profile.split(found.metric, fn, line.self - line.baseSelf);
+  const all = (parts: (SplitParts | null)[]) => parts.reduce((sum, one) => sum && one && { moreCalls: sum.moreCalls + one.moreCalls, costPerCall: sum.costPerCall + one.costPerCall }, { moreCalls: 0, costPerCall: 0 });
+  const [above, below] = [line.callers.map((row) => partsOf(row, true)), line.callees.map((row) => partsOf(row, false))];
+  const [ofCallers, ofCallees] = [line.callersAdd ? all(above) : null, line.calleesAdd ? all([selfParts, ...below]) : null];
+  const known = [...above, ...below, selfParts, ofCallers, ofCallees].filter((one) => one !== null);
+  const isSplit = known.some((one) => one.moreCalls !== 0 || one.costPerCall !== 0);
+  const part = (value: number | undefined) => (value === undefined ? "" : delta(column, column.value(value)));
+  const partWidth = (label: string, read: (parts: SplitParts) => number) => Math.max(widest([label]), widest(known.map((one) => part(read(one))), 13, 700));
+  const gap = narrow ? 7 : 8;
+  // The bar says nothing that the numbers do not; the base is the difference of two others.
+  const kept = fitting([
+    { key: "base", width: costWidth + gap, rank: isSplit && !narrow ? 2 : null }, { key: "new", width: costWidth + gap, rank: null }, { key: "change", width: changeWidth + gap, rank: null },
+    ...(isSplit && !narrow ? [
+      { key: "more", width: partWidth("more calls", (one) => one.moreCalls) + gap, rank: null }, { key: "cost", width: partWidth("cost/call", (one) => one.costPerCall) + gap, rank: null },
+    ] : []),
+    ...(narrow ? [] : [{ key: "bar", width: 74 + gap, rank: 1 }]),
+  ], width - 24, 72);
+  const has = (key: string) => kept.some((one) => one.key === key);
+  const used = kept.reduce((sum, one) => sum + one.width, 32);
+  const partCells = (parts: SplitParts | null) => (["more", "cost"] as const).filter(has).map((key) => {
+    const value = key === "more" ? parts?.moreCalls : parts?.costPerCall;
+    return <span role="gridcell" class={value ? "r" : "r dim"}>{part(value)}</span>;
+  });
+  const cells = (base: number, now: number, change: Change, parts: SplitParts | null) => {
     return (
       <>
-        <span role="gridcell" class="r dim">{text(baseColumn, baseColumn.value(base))}</span>
+        {has("base") && <span role="gridcell" class="r dim">{text(baseColumn, baseColumn.value(base))}</span>}
         <span role="gridcell" class="r">{text(column, column.value(now))}</span>
         <span role="gridcell" class={`r ${change.sure ? (change.by > 0 ? "more-t" : "less-t") : "dim"}`}>{delta(column, column.value(change.by), change.sure)}</span>
-        {!narrow && <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} />}
+        {partCells(parts)}
+        {has("bar") && <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} />}
       </>
     );
   };
-  const rowOf = (row: LineRow) => (
+  const rowOf = (row: LineRow, isAbove: boolean) => (
     <div class="row" role="row" {...cursor.row(row)} {...ofFunction(row.fn)} key={row.fn} onClick={() => row.fn > 0 && select(row.fn)}>
-      {cells(row.baseTotal, row.total, changeBetween(found.metric, row.base, row.now))}
+      {cells(row.baseTotal, row.total, changeBetween(found.metric, row.base, row.now), partsOf(row, isAbove))}
       <span role="gridcell">{row.fn === -1 ? <More left={row.left} /> : row.fn === 0 ? <i>spontaneous</i> : <FunctionName fn={row.fn} width={width - used} />}</span>
     </div>
   );
-  const sumRow = (base: number, now: number, right: boolean, words: string) => (
+  const sumRow = (base: number, now: number, parts: SplitParts | null, right: boolean, words: string) => (
     <div class="row sum" role="row">
-      <span role="gridcell" class="r">{text(baseColumn, baseColumn.value(base))}</span><span role="gridcell" class="r">{text(column, column.value(now))}</span>
-      <span role="gridcell" class="r">{delta(column, column.value(now - base))}</span>{!narrow && <span aria-hidden="true" />}
+      {has("base") && <span role="gridcell" class="r">{text(baseColumn, baseColumn.value(base))}</span>}<span role="gridcell" class="r">{text(column, column.value(now))}</span>
+      <span role="gridcell" class="r">{delta(column, column.value(now - base))}</span>{partCells(parts)}{has("bar") && <span aria-hidden="true" />}
       <span role="gridcell" class={right ? "ok" : "wrong"}>{right ? `✓ ${words}` : "✗ does not add up"}</span>
     </div>
   );
   const sum = (list: LineRow[], key: "total" | "baseTotal") => list.reduce((all, row) => all + row[key], 0);
   return (
     <div class="table central-table scroll" role="grid" {...cursor.grid} aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
-      style={{ "--columns": `${costWidth}px ${costWidth}px ${changeWidth}px ${narrow ? "" : "74px "}minmax(0,1fr)` }}>
+      style={{ "--columns": `${kept.map((one) => `${one.width - gap}px`).join(" ")} minmax(0,1fr)` }}>
       <div class="row head" role="row">
-        <span class="r" role="columnheader">{sideName("base")} {column.head}</span><span class="r" role="columnheader">{sideName("now")} {column.head}</span>
-        <span class="r" role="columnheader">Δ total</span>{!narrow && <span aria-hidden="true">95 %</span>}<span role="columnheader">function</span>
+        {has("base") && <span class="r" role="columnheader">{sideName("base")} {column.head}</span>}<span class="r" role="columnheader">{sideName("now")} {column.head}</span>
+        <span class="r" role="columnheader">Δ total</span>
+        {has("more") && <span class="r" role="columnheader">more calls</span>}{has("cost") && <span class="r" role="columnheader">cost/call</span>}{has("bar") && <span aria-hidden="true">95 %</span>}<span role="columnheader">function</span>
       </div>
       <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}</p>
-      {rowsOf("callers", line.callers, rowOf)}
-      {sumRow(sum(line.callers, "baseTotal"), sum(line.callers, "total"), line.callersAdd, "callers add up to the function’s total, in both runs")}
-      <div class="row this" role="row" {...ofFunction(fn)} aria-selected="true">{cells(line.baseTotal, line.total, own)}<span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span></div>
+      {rowsOf("callers", line.callers, (row) => rowOf(row, true))}
+      {sumRow(sum(line.callers, "baseTotal"), sum(line.callers, "total"), ofCallers, line.callersAdd, "callers add up to the function’s total, in both runs")}
+      <div class="row this" role="row" {...ofFunction(fn)} aria-selected="true">{cells(line.baseTotal, line.total, own, ofCallers)}<span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span></div>
       <p class="group">{line.callees.length === 1 ? "1 callee" : `${line.callees.length} callees`} and its own code</p>
-      <div class="row" role="row">{cells(line.baseSelf, line.self, changeOf(found, "self", fn))}<span role="gridcell"><i>self</i></span></div>
-      {rowsOf("callees", line.callees, rowOf)}
-      {sumRow(sum(line.callees, "baseTotal") + line.baseSelf, sum(line.callees, "total") + line.self, line.calleesAdd, "self and callees add up to the total")}
+      <div class="row" role="row">{cells(line.baseSelf, line.self, changeOf(found, "self", fn), selfParts)}<span role="gridcell"><i>self</i></span></div>
+      {rowsOf("callees", line.callees, (row) => rowOf(row, false))}
+      {sumRow(sum(line.callees, "baseTotal") + line.baseSelf, sum(line.callees, "total") + line.self, ofCallees, line.calleesAdd, "self and callees add up to the total")}
     </div>
   );
 }

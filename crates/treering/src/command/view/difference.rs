@@ -11,7 +11,8 @@ use treering_compare::{
 use treering_profile::{Profile, RecursionRule};
 use treering_report::Verdict;
 use treering_viewer::{
-    Changes, Compared, ComparedBlock, FunctionBlocks, FunctionChange, FunctionLines, PairedLine, Side,
+    ArcChange, Changes, Compared, ComparedBlock, FunctionBlocks, FunctionChange, FunctionLines, PairedLine,
+    Side,
 };
 
 use crate::command::diff::{code, without_blocks};
@@ -109,11 +110,22 @@ fn changes(difference: &Difference, joined: &Joined) -> Option<Changes> {
             cost_per_call: part(split.cost_per_call),
         })
     });
+    let counts_calls = difference.functions.iter().any(|change| change.split.is_some());
+    let arcs = difference.arcs.iter().filter(|_| counts_calls).map(|arc| {
+        let split = arc.split();
+        ArcChange {
+            caller: function(arc.caller),
+            callee: function(arc.callee),
+            more_calls: part(split.more_calls),
+            cost_per_call: part(split.cost_per_call),
+        }
+    });
     Some(Changes {
         verdict: Verdict::of(difference).text,
         cause: cause.or_else(first),
         metric: joined.profile.find_metric(&difference.metric)?,
         functions: functions.collect(),
+        arcs: arcs.collect(),
     })
 }
 
