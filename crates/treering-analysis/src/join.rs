@@ -267,6 +267,7 @@ fn without_inlined(profile: &Profile) -> Cow<'_, Profile> {
     let metrics: Vec<MetricId> = profile.metrics().map(|(metric, _)| metric).collect();
     folded.add_details_of(profile, &nodes, &metrics);
     folded.add_points_of(profile, &nodes, &metrics);
+    folded.add_ended_waits_of(profile, &nodes);
     let place = |node: NodeId, line| {
         let line = if is_inlined(node) { site[node.index()] } else { line };
         Some((nodes[node.index()]?, line))

@@ -319,6 +319,7 @@ impl<'a> Copy<'a> {
         let shown: Vec<_> = self.from.tree.nodes().zip(&nodes).map(of_shown).collect();
         self.into.add_details_of(self.from, &shown, &metrics);
         self.into.add_points_of(self.from, &nodes, &metrics);
+        self.into.add_ended_waits_of(self.from, &nodes);
         let Self { from, into, hide, reached_from, nodes: all } = self;
         let is_hidden = |node| hide.is_some_and(|hide| hide.contains(from.tree.function(node)));
         let place = |node: NodeId, line| {

@@ -13,6 +13,8 @@ pub(crate) struct Contents {
     pub(crate) kernel: bool,
     /// Whether to note when threads leave and enter a processor.
     pub(crate) switches: bool,
+    /// Whether to add the record of a tracepoint.
+    pub(crate) raw: bool,
     /// After how many samples the recorder is woken.
     pub(crate) wake_after: u32,
 }
@@ -82,6 +84,9 @@ pub(crate) fn attribute(event: &Event, pace: Pace, contents: Contents, tracks: b
         attribute.sample_regs_user = registers::MASK;
         attribute.sample_stack_user = contents.stack_bytes;
     }
+    if contents.raw {
+        attribute.sample_type |= u64::from(abi::PERF_SAMPLE_RAW);
+    }
     attribute.set_disabled(1);
     attribute.set_inherit(1);
     // The count of each thread that inherits the event is reported when the thread ends.
@@ -116,6 +121,15 @@ pub(crate) fn of_one_thread(mut attribute: abi::perf_event_attr) -> abi::perf_ev
     attribute.set_comm_exec(0);
     attribute.set_task(0);
     attribute.set_context_switch(0);
+    attribute
+}
+
+/// The attribute of an event of all threads, whose samples have at most so many frames, all of the kernel.
+pub(crate) fn of_all_threads(attribute: abi::perf_event_attr, frames: u16) -> abi::perf_event_attr {
+    let mut attribute = of_one_thread(attribute);
+    attribute.set_enable_on_exec(0);
+    attribute.set_exclude_callchain_user(1);
+    attribute.sample_max_stack = frames;
     attribute
 }
 

@@ -5,12 +5,13 @@ use treering_profile::{Metric, MetricId, Profile, Sampling, Unit};
 use crate::attribute::Pace;
 use crate::event::Nature;
 use crate::options::Options;
-use crate::session::{Sampled, Session};
+use crate::session::{Purpose, Sampled, Session};
 use crate::sys::is_root;
 
 /// A cost and a count of samples for every event that is not there for its stacks alone.
 pub(crate) fn add_metrics(profile: &mut Profile, session: &Session) -> Vec<(MetricId, MetricId)> {
-    let counted: Vec<&Sampled> = session.events.iter().filter(|event| !event.marks_blocks).collect();
+    let counted: Vec<&Sampled> =
+        session.events.iter().filter(|event| event.purpose == Purpose::Costs).collect();
     let alone = counted.len() == 1;
     let mut metrics = Vec::new();
     for sampled in counted {
@@ -43,7 +44,7 @@ pub(crate) fn describe(profile: &mut Profile, options: &Options, session: &Sessi
     let metadata = &mut profile.metadata;
     metadata.collector = "treering record".to_owned();
     metadata.version = env!("CARGO_PKG_VERSION").to_owned();
-    let counted = session.events.iter().filter(|event| !event.marks_blocks);
+    let counted = session.events.iter().filter(|event| event.purpose == Purpose::Costs);
     let events: Vec<_> = counted.map(|sampled| sampled.event.name.clone()).collect();
     let stacks = match session.stack_bytes {
         0 => "frame pointers".to_owned(),
@@ -69,6 +70,11 @@ pub(crate) fn describe(profile: &mut Profile, options: &Options, session: &Sessi
         metadata.note(
             "stacks of blocked threads are those of their nearest samples: only root may sample the switch itself",
         );
+    }
+    if options.off_cpu
+        && let Err(refusal) = &session.wakings
+    {
+        metadata.note(refusal.to_string());
     }
     metadata.machine = machine();
 }

@@ -64,6 +64,11 @@ impl Event {
         Self::new("context-switches", abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CONTEXT_SWITCHES.into())
     }
 
+    /// A tracepoint, by the number that tracefs gives it.
+    pub(crate) fn tracepoint(name: &str, id: u64) -> Self {
+        Self::new(name, abi::PERF_TYPE_TRACEPOINT, id)
+    }
+
     /// An event of a unit that this machine lacks: the kernel knows no such kind.
     pub fn lacking(name: &str) -> Self {
         Self::new(name, u32::MAX, 0)
@@ -274,7 +279,7 @@ fn tracepoint(name: &str) -> Result<Event, UnknownEvent> {
         let events = Path::new(root).join("events");
         seen |= events.join(group).is_dir();
         if let Some(id) = read_number(&events.join(group).join(point).join("id")) {
-            return Ok(Event::new(name, abi::PERF_TYPE_TRACEPOINT, id));
+            return Ok(Event::tracepoint(name, id));
         }
     }
     Err(UnknownEvent::tracepoint(name, seen))

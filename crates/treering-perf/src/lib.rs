@@ -52,6 +52,7 @@ mod stream;
 mod sys;
 mod thread_counts;
 mod thread_sampling;
+mod waking;
 mod walk;
 mod way_out;
 

@@ -208,6 +208,16 @@ impl Processes {
         }
     }
 
+    /// The entry of a thread in the profile, if it has one.
+    pub(crate) fn known_thread(&self, pid: u32, tid: u32) -> Option<ThreadId> {
+        self.running.get(&pid)?.threads.get(&tid)?.id
+    }
+
+    /// Whether a thread of the program lives, as far as we know.
+    pub(crate) fn has(&self, pid: u32, tid: u32) -> bool {
+        self.running.get(&pid).is_some_and(|process| process.threads.contains_key(&tid))
+    }
+
     /// The name of the program that a process runs.
     pub(crate) fn name_of(&self, pid: u32) -> Option<&str> {
         self.running.get(&pid).map(|process| process.name.as_str())

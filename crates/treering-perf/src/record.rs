@@ -39,11 +39,14 @@ pub(crate) enum Record<'a> {
     },
     /// The ring was full.
     Lost {
+        event: u64,
         samples: u64,
         time: u64,
     },
     /// The kernel paused sampling because it took too long.
-    Throttled,
+    Throttled {
+        event: u64,
+    },
     /// A thread left a processor, or entered one. A thread that is preempted wants to go on; any
     /// other waits for something.
     Switched {
@@ -73,6 +76,8 @@ pub(crate) struct Sample<'a> {
     pub(crate) period: u64,
     /// Addresses by frame pointers, innermost first, with markers between the modes.
     pub(crate) chain: Chain<'a>,
+    /// The record of the tracepoint, of events that ask for it.
+    pub(crate) raw: Option<&'a [u8]>,
     /// The user's registers and the copy of its stack from the stack pointer up; nothing for
     /// kernel threads, and where no copy was asked for.
     pub(crate) stack: Option<(Registers, &'a [u8])>,
@@ -167,12 +172,12 @@ pub(crate) fn time_position(kind: u32, size: usize) -> Option<usize> {
 /// The size of that trailer: pid and tid, time, stream, processor, identifier.
 const TRAILER: usize = 40;
 
-/// Decodes a whole record, header included.
-pub(crate) fn decode(record: &[u8]) -> Record<'_> {
+/// Decodes a whole record, header included. `has_raw` says of an event whether its samples hold the record of a tracepoint.
+pub(crate) fn decode(record: &[u8], has_raw: impl FnOnce(u64) -> bool) -> Record<'_> {
     let Some((first, body)) = record.split_first_chunk::<HEADER>() else { return Record::Other };
     let (kind, flags, _) = header(*first);
     let decoded = match kind {
-        abi::PERF_RECORD_SAMPLE => sample(body).map(Record::Sample),
+        abi::PERF_RECORD_SAMPLE => sample(body, has_raw).map(Record::Sample),
         _ => body.split_last_chunk::<TRAILER>().and_then(|(body, trailer)| other(kind, flags, body, trailer)),
     };
     decoded.unwrap_or(Record::Other)
@@ -203,9 +208,9 @@ fn other<'a>(kind: u32, flags: u16, body: &'a [u8], trailer: &'a [u8; TRAILER]) 
             let (_, tid) = fields.pair()?;
             Record::Counted { tid, event, count: fields.u64()?, running_ns: fields.u64()? }
         }
-        abi::PERF_RECORD_LOST => Record::Lost { samples: fields.u64().and(fields.u64())?, time },
-        abi::PERF_RECORD_LOST_SAMPLES => Record::Lost { samples: fields.u64()?, time },
-        abi::PERF_RECORD_THROTTLE => Record::Throttled,
+        abi::PERF_RECORD_LOST => Record::Lost { event, samples: fields.u64().and(fields.u64())?, time },
+        abi::PERF_RECORD_LOST_SAMPLES => Record::Lost { event, samples: fields.u64()?, time },
+        abi::PERF_RECORD_THROTTLE => Record::Throttled { event },
         abi::PERF_RECORD_SWITCH => {
             let set = |flag| u32::from(flags) & flag != 0;
             let out = set(abi::PERF_RECORD_MISC_SWITCH_OUT);
@@ -226,7 +231,7 @@ fn mapped<'a>(fields: &mut Fields<'a>) -> Option<Mapped<'a>> {
 }
 
 /// Decodes a sample with the fields that [`attribute`](crate::attribute) asks for.
-fn sample(body: &[u8]) -> Option<Sample<'_>> {
+fn sample(body: &[u8], has_raw: impl FnOnce(u64) -> bool) -> Option<Sample<'_>> {
     let mut fields = Fields(body);
     let (event, instruction) = (fields.u64()?, fields.u64()?);
     let ((pid, tid), time, stream) = (fields.pair()?, fields.u64()?, fields.u64()?);
@@ -234,9 +239,16 @@ fn sample(body: &[u8]) -> Option<Sample<'_>> {
     let period = fields.u64()?;
     let frames = usize::try_from(fields.u64()?).ok()?;
     let chain = Chain(fields.bytes(frames.checked_mul(8)?)?);
+    let raw = match has_raw(event) {
+        true => {
+            let size = fields.u32()?;
+            Some(fields.bytes(usize::try_from(size).ok()?)?)
+        }
+        false => None,
+    };
     let (stack, stack_room) = stack(&mut fields).unzip();
     let stack_room = stack_room.unwrap_or(0);
-    Some(Sample { event, stream, instruction, pid, tid, time, period, chain, stack, stack_room })
+    Some(Sample { event, stream, instruction, pid, tid, time, period, chain, raw, stack, stack_room })
 }
 
 /// The registers with the copied stack, and the room that there was for the copy.
@@ -294,7 +306,7 @@ mod tests {
     #[test]
     fn a_sample_has_its_modes_and_only_the_used_part_of_the_stack() {
         let bytes = sample_record();
-        let Record::Sample(sample) = decode(&bytes) else { panic!("not a sample") };
+        let Record::Sample(sample) = decode(&bytes, |_| false) else { panic!("not a sample") };
         assert_eq!((sample.event, sample.stream, sample.pid, sample.tid), (9, 77, 7, 8));
         assert_eq!((sample.time, sample.period), (1000, 500));
         assert_eq!(sample.chain.kernel().collect::<Vec<_>>(), [0xf1, 0xf2]);
@@ -308,13 +320,25 @@ mod tests {
     }
 
     #[test]
+    fn the_record_of_a_tracepoint_comes_before_the_stack() {
+        let chain = [1, abi::PERF_CONTEXT_KERNEL];
+        let mut body = vec![9, 0x11, pair(7, 8), 1000, 77, pair(1, 0), 1];
+        body.extend(chain);
+        body.extend([pair(12, 0xa1), pair(0xa2, 0xa3), 0]);
+        let bytes = record(abi::PERF_RECORD_SAMPLE, 2, &body);
+        let Record::Sample(sample) = decode(&bytes, |event| event == 9) else { panic!("not a sample") };
+        let words = [0xa1_u32, 0xa2, 0xa3].map(u32::to_ne_bytes).concat();
+        assert_eq!((sample.raw, sample.stack), (Some(&words[..]), None));
+    }
+
+    #[test]
     fn the_time_of_any_other_record_is_in_its_trailer() {
         let trailer = [pair(3, 4), 777, 9, 0, 9];
         let body: Vec<u64> =
             [pair(3, 4)].into_iter().chain([u64::from_ne_bytes(*b"prog\0\0\0\0")]).chain(trailer).collect();
         let bytes = record(abi::PERF_RECORD_COMM, abi::PERF_RECORD_MISC_COMM_EXEC, &body);
         let expected = Record::Named { pid: 3, tid: 4, name: b"prog", exec: true, time: 777 };
-        assert_eq!(decode(&bytes), expected);
+        assert_eq!(decode(&bytes, |_| false), expected);
         let at = time_position(abi::PERF_RECORD_COMM, bytes.len()).expect("a time");
         assert_eq!(bytes[at..at + 8], 777_u64.to_ne_bytes());
     }
@@ -323,14 +347,15 @@ mod tests {
     fn counts_of_a_thread_name_the_event_in_their_trailer() {
         let bytes = record(abi::PERF_RECORD_READ, 0, &[pair(3, 4), 12_345, 99, pair(3, 4), 777, 11, 0, 9]);
         let expected = Record::Counted { tid: 4, event: 9, count: 12_345, running_ns: 99 };
-        assert_eq!(decode(&bytes), expected);
+        assert_eq!(decode(&bytes, |_| false), expected);
     }
 
     #[test]
     fn no_prefix_of_a_record_panics() {
         let bytes = sample_record();
         for length in 0..bytes.len() {
-            decode(&bytes[..length]);
+            decode(&bytes[..length], |_| false);
+            decode(&bytes[..length], |_| true);
         }
     }
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use treering_profile::{
     Frame, Function, LostSamples, Metric, MetricId, ModuleId, ModuleKind, NodeId, Profile, RecursionRule,
-    Run, RunId, StatedAddress, Timeline, Unit,
+    Run, RunId, StatedAddress, Timeline, Unit, WakerKind, Waking,
 };
 
 use crate::address_space::{Cut, End};
-use crate::blocked::{Blocked, unknown_function};
+use crate::blocked::{Blocked, Wanted, unknown_function};
 use crate::cut::Cuts;
 use crate::description::{add_metrics, describe};
 use crate::error::RecordError;
@@ -19,13 +19,14 @@ use crate::process::{Processes, named_module};
 use crate::record::{Record, Sample, decode};
 use crate::recording::{Finish, JitProcess, Observer, Recording, RunningChild};
 use crate::rights::Rights;
-use crate::session::{Plan, Session, Subject};
+use crate::session::{Plan, Purpose, Session, Subject};
 use crate::stream::Stream;
 use crate::sys::{
     Child, Interrupts, ProcessHandle, Reading, monotonic_ns, poll, process_exists, raise_file_limit,
     send_signal,
 };
 use crate::thread_sampling::{ThreadSampling, Unsampled};
+use crate::waking::{Ended, Refusal, Tracepoint, Wakers, Woken};
 
 /// Records a program from its start or a process from now on, until it ends, the time is up or
 /// the user interrupts.
@@ -49,6 +50,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Recordin
     }
     if let Some(child) = &mut started.child {
         let program = options.target.name();
+        recorder.session.enable_machine().map_err(system("starting the events"))?;
         child.release().map_err(|source| RecordError::CannotRun { program, source })?;
     }
     let mut watch = Watch {
@@ -109,6 +111,7 @@ fn plan(options: &Options) -> Plan {
         jitter: options.jitter,
         stack_bytes: options.accepted_stack_bytes(),
         off_cpu: options.off_cpu,
+        wakings: if options.off_cpu { Tracepoint::find() } else { Err(Refusal::UserOnly) },
         kernel: options.kernel,
         seed: options.seed,
         on_exec: matches!(options.target, Target::Launch(_)),
@@ -142,6 +145,7 @@ struct Recorder {
     /// For every event of the session: its cost and the count of its samples.
     metrics: Vec<(MetricId, MetricId)>,
     blocked: Option<Blocked>,
+    wakers: Wakers,
     /// For every event of the session: the threads that inherited it, where it is not noted each
     /// time that it occurs.
     threads: Vec<Option<ThreadSampling>>,
@@ -209,6 +213,7 @@ impl Recorder {
             processes: Processes::default(),
             metrics,
             blocked,
+            wakers: Wakers::default(),
             threads,
             kernel_module: None,
             cuts: Cuts::default(),
@@ -276,7 +281,10 @@ impl Recorder {
     /// Takes records up to the time `horizon` into the profile.
     fn take(&mut self, horizon: u64) {
         let mut stream = std::mem::replace(&mut self.session.stream, Stream::new());
-        stream.take(horizon, |record| self.add(decode(record)));
+        stream.take(horizon, |record| {
+            let record = decode(record, |event| self.session.is_of_wakings(event));
+            self.add(record);
+        });
         self.session.stream = stream;
     }
 
@@ -300,6 +308,7 @@ impl Recorder {
             }
             Record::Forked { pid, parent_pid, tid, parent_tid, time } => {
                 self.processes.fork(pid, parent_pid, tid, self.since_start(time));
+                self.wakers.fork(tid);
                 self.threads.iter_mut().flatten().for_each(|threads| threads.fork(pid, tid, parent_tid));
             }
             Record::Counted { tid, event, count, running_ns } => {
@@ -312,20 +321,28 @@ impl Recorder {
             Record::Exited { pid, tid, time } => {
                 let name = self.processes.name_of(pid).unwrap_or_default();
                 self.threads.iter_mut().flatten().for_each(|threads| threads.exit(tid, name));
+                if self.session.wakings.is_ok() {
+                    let thread = self.processes.known_thread(pid, tid);
+                    self.wakers.exit(tid, Ended { thread, name: name.to_owned() });
+                }
                 let time = self.since_start(time);
                 self.processes.exit(&mut self.profile, pid, tid, time);
                 if let Some(blocked) = &mut self.blocked {
                     blocked.exit(tid);
                 }
             }
-            Record::Lost { samples, time } => {
+            Record::Lost { event, samples, .. } if self.session.is_of_wakings(event) => {
+                self.wakers.lost += samples;
+            }
+            Record::Lost { samples, time, .. } => {
                 self.profile.metadata.losses.lost_samples += samples;
                 let time_ns = self.since_start(time);
                 if let Some(timeline) = &mut self.profile.timeline {
                     timeline.losses.push(LostSamples { time_ns, samples });
                 }
             }
-            Record::Throttled => self.profile.metadata.losses.throttled += 1,
+            Record::Throttled { event } if self.session.is_of_wakings(event) => {}
+            Record::Throttled { .. } => self.profile.metadata.losses.throttled += 1,
             Record::Switched { pid, tid, time, out, preempted } => {
                 self.add_switch(pid, tid, time, out, preempted);
             }
@@ -340,8 +357,14 @@ impl Recorder {
 
     fn add_sample(&mut self, sample: &Sample) {
         let Some(index) = self.session.sampled(sample.event) else { return };
+        let purpose = self.session.events[index].purpose;
+        match purpose {
+            Purpose::Wakers => return self.add_waker(sample),
+            Purpose::Wakings => return self.add_waking(sample),
+            Purpose::Costs | Purpose::Blocks => {}
+        }
         let node = self.add_stack(sample);
-        if self.session.events[index].marks_blocks {
+        if purpose == Purpose::Blocks {
             if let Some(blocked) = &mut self.blocked {
                 blocked.blocks(sample.tid, node);
             }
@@ -427,10 +450,82 @@ impl Recorder {
         }
     }
 
+    /// Notes the stack of a thread of the program that made another one ready.
+    fn add_waker(&mut self, sample: &Sample) {
+        let woken = self.session.wakings.as_ref().ok().and_then(|layout| layout.read(sample));
+        let Some(woken) = woken.filter(|woken| !woken.in_interrupt) else { return };
+        let Some(wanted) = self.blocked.as_ref().map(|blocked| blocked.wants_waker(woken.tid)) else {
+            return;
+        };
+        let by = (sample.pid, sample.tid);
+        let is_wanted = match wanted {
+            Wanted::Nothing => false,
+            Wanted::All { .. } => true,
+            Wanted::StackOf(known) => known == by,
+        };
+        if !is_wanted || !self.wakers.may_unwind(sample.time) {
+            return;
+        }
+        let kind = if woken.in_soft_interrupt { WakerKind::SoftInterrupt } else { WakerKind::Thread };
+        let waker = self.add_stack(sample);
+        let Some(blocked) = &mut self.blocked else { return };
+        match wanted {
+            Wanted::All { .. } => {
+                let waking = Waking { woken_ns: sample.time, kind, waker: Some(waker) };
+                blocked.woken(woken.tid, waking, None);
+            }
+            _ => blocked.woken_in(woken.tid, kind, waker),
+        }
+    }
+
+    /// Notes who made a thread ready, without a stack.
+    fn add_waking(&mut self, sample: &Sample) {
+        if self.wakers.gives_up(sample.time) {
+            self.session.disable_machine();
+        }
+        let woken = self.session.wakings.as_ref().ok().and_then(|layout| layout.read(sample));
+        let Some(woken) = woken else { return };
+        let wanted = self.blocked.as_ref().map(|blocked| blocked.wants_waker(woken.tid));
+        let Some(Wanted::All { pid }) = wanted else { return };
+        let is_thread = !woken.in_interrupt && self.processes.has(sample.pid, sample.tid);
+        let (kind, waker) = match is_thread {
+            true => {
+                let thread = self.processes.thread(&mut self.profile, self.run, sample.pid, sample.tid);
+                (WakerKind::Thread, self.profile.threads[thread.index()].root)
+            }
+            false => self.other_waker(sample, &woken, pid),
+        };
+        let by = is_thread.then_some((sample.pid, sample.tid));
+        if let Some(blocked) = &mut self.blocked {
+            blocked.woken(woken.tid, Waking { woken_ns: sample.time, kind, waker: Some(waker) }, by);
+        }
+    }
+
+    /// The kind and the stack of a waker that is no living thread of the program. The woken thread is of the process
+    /// `woken_pid`.
+    fn other_waker(&mut self, sample: &Sample, woken: &Woken, woken_pid: u32) -> (WakerKind, NodeId) {
+        let ended = self.wakers.ended(sample.tid).filter(|_| !woken.in_interrupt).cloned();
+        let (kind, name) = match &ended {
+            Some(Ended { thread: Some(_), .. }) => (WakerKind::Thread, WakerKind::END_OF_THREAD.to_owned()),
+            Some(Ended { name, .. }) => (WakerKind::Thread, format!("{}{name}]", WakerKind::END_OF_OTHER)),
+            None => self.wakers.outside(sample.tid, woken),
+        };
+        let function = unknown_function(&mut self.profile, &name);
+        self.frames.clear();
+        self.frames.push(Frame::new(function));
+        if matches!(kind, WakerKind::Interrupt | WakerKind::KernelThread) {
+            self.add_kernel_frames(sample);
+        }
+        let thread = ended
+            .and_then(|ended| ended.thread)
+            .unwrap_or_else(|| self.processes.thread(&mut self.profile, self.run, woken_pid, woken.tid));
+        (kind, self.profile.add_stack(thread, &self.frames, None, &[]))
+    }
+
     fn add_switch(&mut self, pid: u32, tid: u32, time: u64, out: bool, preempted: bool) {
         let Some(blocked) = &mut self.blocked else { return };
         match (out, preempted) {
-            (true, _) => blocked.leave(tid, time, preempted),
+            (true, _) => blocked.leave(pid, tid, time, preempted),
             (false, _) => {
                 let thread = self.processes.thread(&mut self.profile, self.run, pid, tid);
                 let root = self.profile.threads[thread.index()].root;
@@ -458,6 +553,7 @@ impl Recorder {
         if let Some(timeline) = &mut self.profile.timeline {
             timeline.extend_to(elapsed.as_nanos() as u64);
         }
+        self.note_wakers();
         self.cuts.note(&mut self.profile, self.session.stack_bytes);
         self.session.note_of_rows().into_iter().for_each(|note| self.profile.metadata.note(note));
         if let Some(program) = self.launched.as_ref().filter(|_| self.profile.metadata.losses.samples == 0) {
@@ -542,6 +638,33 @@ impl Recorder {
         let waiting = self.blocked.as_ref().map(Blocked::waiting).unwrap_or_default();
         for (pid, tid) in self.processes.threads_among(&waiting) {
             self.add_switch(pid, tid, now, false, false);
+        }
+    }
+
+    /// Says how many wakers are not known, where these are not just the last waits, or have no stack.
+    fn note_wakers(&mut self) {
+        let Some(blocked) = self.blocked.as_ref().filter(|_| self.session.wakings.is_ok()) else { return };
+        let waits = self.profile.run_cost(blocked.count());
+        let known: u64 = self.profile.ended_waits.iter().map(|row| row.waits).sum();
+        let unknown = waits.saturating_sub(known);
+        if unknown * 100 > waits {
+            let mut note = format!("who ended {unknown} of {waits} waits is not known");
+            if let Some(time) = self.wakers.gave_up_ns {
+                let seconds = self.since_start(time) as f64 / 1e9;
+                note += &format!(
+                    ": from {seconds:.3} s on the machine had more than 200,000 wakings a second, and only those by the \
+                     program's own threads were noted"
+                );
+            } else if self.wakers.lost > 0 {
+                note += &format!(": {} wakings were lost, which were too many at once", self.wakers.lost);
+            }
+            self.profile.metadata.note(note);
+        }
+        if self.wakers.without_stack > 0 {
+            self.profile.metadata.note(format!(
+                "{} wakings have the thread that woke and not its stack, to keep the cost of recording low",
+                self.wakers.without_stack
+            ));
         }
     }
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::attribute::{Contents, Pace, anchor, attribute, of_one_thread, pace, wake_after};
+use crate::attribute::{Contents, Pace, anchor, attribute, of_all_threads, of_one_thread, pace, wake_after};
 use crate::error::{Denial, RecordError};
 use crate::event::{Event as EventName, Modes, Nature};
 use crate::interval_distribution::IntervalDistribution;
@@ -13,6 +13,7 @@ use crate::jitter::{Jitter, Rows, Turn};
 use crate::options::LARGEST_STACK;
 use crate::stream::{Notice, Stream};
 use crate::sys::{Child, Event, Reading, Ring, abi, monotonic_ns};
+use crate::waking::{self, Layout, Refusal, Tracepoint};
 
 /// The events and the program to sample.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Plan {
     pub(crate) stack_bytes: Option<u32>,
     /// Whether to note blocked time.
     pub(crate) off_cpu: bool,
+    /// Where wakings can be had, or why not.
+    pub(crate) wakings: Result<Tracepoint, Refusal>,
     /// Whether kernel frames are wanted; they are left out where not permitted.
     pub(crate) kernel: bool,
     pub(crate) seed: u64,
@@ -50,8 +53,27 @@ pub(crate) struct Sampled {
     pub(crate) pace: Pace,
     /// Whether the intervals are drawn at random.
     pub(crate) jittered: bool,
-    /// Whether its samples only bring the stacks of blocked threads.
-    pub(crate) marks_blocks: bool,
+    pub(crate) purpose: Purpose,
+}
+
+/// The use of an event's samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Purpose {
+    /// They stand for costs.
+    Costs,
+    /// They bring the stacks of blocked threads.
+    Blocks,
+    /// They bring the stacks of threads that wake others.
+    Wakers,
+    /// They say who woke a thread, whatever that was: they are of all that runs on the machine, and without a stack.
+    Wakings,
+}
+
+impl Purpose {
+    /// Whether its samples hold the record of the tracepoint for wakings.
+    fn is_of_wakings(self) -> bool {
+        matches!(self, Self::Wakers | Self::Wakings)
+    }
 }
 
 /// The open events of a recording.
@@ -61,6 +83,8 @@ pub(crate) struct Session {
     pub(crate) events: Vec<Sampled>,
     /// Whether the kernel's mode is sampled too.
     pub(crate) kernel: bool,
+    /// How wakings are read, or why they are not recorded.
+    pub(crate) wakings: Result<Layout, Refusal>,
     pub(crate) stream: Stream,
     wake_after: u32,
     /// The size of every ring.
@@ -70,8 +94,8 @@ pub(crate) struct Session {
     handles: Vec<Handle>,
     /// The handle of every event's id.
     by_id: HashMap<u64, usize>,
-    /// By processor, the handle that has its ring.
-    first_on: HashMap<u32, usize>,
+    /// By processor, the handle that has its ring, and those of the rings for wakers and wakings.
+    first_on: HashMap<(u32, Option<Purpose>), usize>,
     jitter: Jitter,
     rows: Rows,
     notices: Vec<Notice>,
@@ -107,7 +131,12 @@ enum Role {
     /// from it, and its interval is so long that it never fires there. Threads inherit the present interval of this first
     /// ancestor, which can be drawn again without disturbing the program.
     Template,
+    /// Of all threads of the machine.
+    Machine,
 }
+
+/// In place of a thread: all of the machine.
+const ALL_THREADS: u32 = u32::MAX;
 
 /// An interval that never ends.
 const NEVER: u64 = 1 << 62;
@@ -192,6 +221,7 @@ impl Session {
         let mut session = Self {
             events: events.iter().map(|event| Sampled::new(event, plan)).collect(),
             kernel,
+            wakings: Err(Refusal::UserOnly),
             stream: Stream::new(),
             wake_after: wake_after(plan.frequency, ring_bytes, stack_bytes),
             ring_bytes,
@@ -223,16 +253,17 @@ impl Session {
                         self.open_all(plan, tid, cpu)?;
                     }
                 }
+                if self.handles.is_empty() {
+                    return Err(OpenFailure::new("", io::Error::from_raw_os_error(libc::ESRCH)));
+                }
+                self.open_wakings(plan, tids, &processors);
                 None
             }
             Subject::Command(command, environment) => {
                 Some(self.open_on_child(plan, (command, environment), &processors)?)
             }
         };
-        match self.handles.is_empty() {
-            true => Err(OpenFailure::new("", io::Error::from_raw_os_error(libc::ESRCH))),
-            false => Ok(child),
-        }
+        Ok(child)
     }
 
     /// Opens the events for a program that is to be run: templates for the intervals of all threads
@@ -261,6 +292,7 @@ impl Session {
                 self.open_one(plan, sampled, child.pid(), cpu, role)?;
             }
         }
+        self.open_wakings(plan, &[child.pid()], processors);
         // Not before the child was made, which has inherited events that never fire.
         self.redraw_templates();
         Ok(child)
@@ -282,6 +314,43 @@ impl Session {
         Ok(())
     }
 
+    /// Opens the events of wakings, if they can be had; a recording goes on without them.
+    fn open_wakings(&mut self, plan: &Plan, tids: &[u32], processors: &[u32]) {
+        if !plan.off_cpu {
+            return;
+        }
+        let tracepoint = match &plan.wakings {
+            Ok(_) if !plan.kernel => return self.wakings = Err(Refusal::UserOnly),
+            Ok(tracepoint) => tracepoint,
+            Err(refusal) => return self.wakings = Err(refusal.clone()),
+        };
+        if !self.kernel {
+            return self.wakings = Err(Refusal::of(&io::Error::from_raw_os_error(libc::EACCES)));
+        }
+        let (events, handles, rings) = (self.events.len(), self.handles.len(), self.stream.rings());
+        self.events.extend([Purpose::Wakers, Purpose::Wakings].map(|purpose| Sampled {
+            event: tracepoint.event.clone(),
+            pace: Pace::Period(1),
+            jittered: false,
+            purpose,
+        }));
+        self.wakings = Ok(tracepoint.layout);
+        let on_threads = tids.iter().map(|&tid| (events, tid, Role::All));
+        let all: Vec<_> = on_threads.chain([(events + 1, ALL_THREADS, Role::Machine)]).collect();
+        for &cpu in processors {
+            for &(sampled, tid, role) in &all {
+                if let Err(failure) = self.open_one(plan, sampled, tid, cpu, role) {
+                    self.wakings = Err(Refusal::of(&failure.source));
+                    self.events.truncate(events);
+                    self.handles.truncate(handles);
+                    self.by_id.retain(|_, handle| *handle < handles);
+                    self.stream.keep_rings(rings);
+                    return;
+                }
+            }
+        }
+    }
+
     /// Opens one event, with a ring if it is the first of its processor; tells whether it could,
     /// which it cannot when the thread has ended or the processor is off.
     fn open_one(
@@ -292,26 +361,38 @@ impl Session {
         cpu: u32,
         role: Role,
     ) -> Result<bool, OpenFailure> {
-        let Sampled { ref event, pace, jittered, .. } = self.events[sampled];
+        let Sampled { ref event, pace, jittered, purpose } = self.events[sampled];
         let failure = |source| OpenFailure::new(&event.name, source);
         let mean = pace.period().filter(|_| jittered);
+        let (stack_bytes, wake_after, ring_bytes) = match purpose {
+            Purpose::Costs | Purpose::Blocks => (self.stack_bytes, self.wake_after, self.ring_bytes),
+            Purpose::Wakers => {
+                (self.stack_bytes.min(waking::STACK_BYTES), waking::WAKE_AFTER_STACKS, waking::RING_OF_STACKS)
+            }
+            Purpose::Wakings => (0, waking::WAKE_AFTER, waking::RING_BYTES),
+        };
         let contents = Contents {
-            stack_bytes: self.stack_bytes,
+            stack_bytes,
             kernel: self.kernel,
             switches: plan.off_cpu,
-            wake_after: self.wake_after,
+            raw: purpose.is_of_wakings(),
+            wake_after,
         };
         let pace = match role {
             Role::Template => Pace::Period(NEVER),
             _ => mean.map_or(pace, |mean| Pace::Period(self.jitter.draw(mean))),
         };
-        let first = self.first_on.get(&cpu).copied();
-        let tracks = if plan.on_exec { first.is_none() } else { sampled == 0 };
+        let place = (cpu, Some(purpose).filter(|purpose| purpose.is_of_wakings()));
+        let first = self.first_on.get(&place).copied();
+        let tracks = place.1.is_none() && if plan.on_exec { first.is_none() } else { sampled == 0 };
         let mut attribute = attribute(event, pace, contents, tracks);
         if role == Role::FirstThread {
             attribute = of_one_thread(attribute);
         }
         attribute.set_enable_on_exec(u64::from(plan.on_exec));
+        if role == Role::Machine {
+            attribute = of_all_threads(attribute, waking::FRAMES);
+        }
         let opened = match open_patiently(&mut attribute, tid, cpu) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV)) => {
                 return Ok(false);
@@ -322,9 +403,9 @@ impl Session {
         match first {
             Some(first) => opened.redirect_to(&self.handles[first].event).map_err(failure)?,
             None => {
-                let ring = Ring::map(&opened, self.ring_bytes).map_err(OpenFailure::ring)?;
+                let ring = Ring::map(&opened, ring_bytes).map_err(OpenFailure::ring)?;
                 self.stream.add(&opened, ring);
-                self.first_on.insert(cpu, self.handles.len());
+                self.first_on.insert(place, self.handles.len());
             }
         }
         self.handles.push(Handle { event: opened, tid, sampled, role, turn: Turn::default() });
@@ -414,6 +495,25 @@ impl Session {
         self.by_id.get(&id).map(|&at| self.handles[at].sampled)
     }
 
+    /// Whether an event's samples hold the record of the tracepoint for wakings.
+    pub(crate) fn is_of_wakings(&self, id: u64) -> bool {
+        self.sampled(id).is_some_and(|at| self.events[at].purpose.is_of_wakings())
+    }
+
+    /// Starts the events of all threads of the machine, which start with no program.
+    pub(crate) fn enable_machine(&self) -> io::Result<()> {
+        self.of_machine().try_for_each(|handle| handle.event.enable())
+    }
+
+    /// Stops the events of all threads of the machine.
+    pub(crate) fn disable_machine(&self) {
+        self.of_machine().for_each(|handle| _ = handle.event.disable());
+    }
+
+    fn of_machine(&self) -> impl Iterator<Item = &Handle> {
+        self.handles.iter().filter(|handle| handle.role == Role::Machine)
+    }
+
     /// How intervals were drawn that threads inherit.
     pub(crate) fn interval_distribution(&self, sampled: usize) -> IntervalDistribution {
         let is_template = |handle: &Handle| handle.sampled == sampled && handle.role == Role::Template;
@@ -438,7 +538,8 @@ impl Session {
 
     /// The threads that events were opened on, other than our own.
     pub(crate) fn own_threads(&self) -> BTreeSet<u32> {
-        self.handles.iter().filter(|handle| handle.role != Role::Template).map(|handle| handle.tid).collect()
+        let is_own = |handle: &&Handle| !matches!(handle.role, Role::Template | Role::Machine);
+        self.handles.iter().filter(is_own).map(|handle| handle.tid).collect()
     }
 
     fn own_handle(&self, id: u64, stream: u64) -> Option<usize> {
@@ -489,7 +590,7 @@ impl Sampled {
     fn new(event: &EventName, plan: &Plan) -> Self {
         let pace = pace(event, plan.frequency, plan.period);
         let jittered = plan.jitter && matches!(pace, Pace::Period(period) if period > 1);
-        Self { event: event.clone(), pace, jittered, marks_blocks: false }
+        Self { event: event.clone(), pace, jittered, purpose: Purpose::Costs }
     }
 
     fn blocks() -> Self {
@@ -497,7 +598,7 @@ impl Sampled {
             event: EventName::context_switches(),
             pace: Pace::Period(1),
             jittered: false,
-            marks_blocks: true,
+            purpose: Purpose::Blocks,
         }
     }
 }

@@ -52,6 +52,16 @@ impl Stream {
         self.rings.push(OpenRing { ring, fd: event.raw(), pending: VecDeque::new(), seen: 0 });
     }
 
+    /// How many rings there are.
+    pub(crate) fn rings(&self) -> usize {
+        self.rings.len()
+    }
+
+    /// Removes the rings that were added behind the first `count`.
+    pub(crate) fn keep_rings(&mut self, count: usize) {
+        self.rings.truncate(count);
+    }
+
     /// The descriptors that become readable when there are records.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
         self.rings.iter().map(|ring| ring.fd)

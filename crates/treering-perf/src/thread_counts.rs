@@ -78,7 +78,13 @@ impl ThreadCounters {
     fn open_on(&mut self, pid: u32, cpu: u32, events: &[(&EventName, usize, bool)]) -> io::Result<()> {
         let first = self.events.len();
         for &(event, place, is_user_only) in events {
-            let contents = Contents { stack_bytes: 0, kernel: !is_user_only, switches: false, wake_after: 1 };
+            let contents = Contents {
+                stack_bytes: 0,
+                kernel: !is_user_only,
+                switches: false,
+                raw: false,
+                wake_after: 1,
+            };
             let is_first = self.events.len() == first;
             let mut attribute = attribute(event, Pace::Period(NEVER), contents, is_first);
             attribute.set_enable_on_exec(1);
@@ -115,7 +121,7 @@ impl ThreadCounters {
     fn take_until(&mut self, horizon: u64) {
         let mut stream = std::mem::replace(&mut self.stream, Stream::new());
         stream.look(&mut Vec::new());
-        stream.take(horizon, |record| self.add(&decode(record)));
+        stream.take(horizon, |record| self.add(&decode(record, |_| false)));
         self.stream = stream;
     }
 

@@ -26,6 +26,6 @@ pub use elf::{Layout, build_id, segments};
 pub use mapping::{Mapping, executable_mappings, is_memory, is_writable, mappings, may_be_read};
 pub use memory::{read_memory, vdso_image};
 pub use process::{
-    command_line, has_ended, processor_time, start_ticks, started_unix_ns, thread_name, threads,
+    command_line, has_ended, is_of_kernel, processor_time, start_ticks, started_unix_ns, thread_name, threads,
 };
 pub use status::{inner_pid, peak_memory, user};

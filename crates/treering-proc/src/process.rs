@@ -22,6 +22,12 @@ pub fn thread_name(tid: impl Display) -> String {
     String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
 }
 
+/// Whether a thread is one of the kernel (`PF_KTHREAD` in the `flags` of `proc_pid_stat(5)`); nothing if it is not there.
+pub fn is_of_kernel(tid: u32) -> Option<bool> {
+    let flags: u32 = stat_fields(tid)?.get(6)?.parse().ok()?;
+    Some(flags & 0x0020_0000 != 0)
+}
+
 /// The words of a process's command line (`proc_pid_cmdline(5)`); none if it is not there.
 pub fn command_line(pid: u32) -> Vec<String> {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -70,6 +76,7 @@ mod tests {
         let us = std::process::id();
         assert!(threads(us).contains(&us) && !has_ended(us, us));
         assert!(!thread_name(us).is_empty() && !command_line(us).is_empty());
+        assert_eq!(is_of_kernel(us), Some(false));
         assert!(inner_pid(us).is_some() && user(us).is_some() && start_ticks(us).is_some());
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
         assert!(u128::from(started_unix_ns(us).expect("a time")) <= now.as_nanos());

@@ -35,6 +35,7 @@ impl Profile {
         let metrics: Vec<_> = self.metrics().map(|(metric, _)| metric).collect();
         collapsed.add_details_of(self, &nodes, &metrics);
         collapsed.add_points_of(self, &nodes, &metrics);
+        collapsed.add_ended_waits_of(self, &nodes);
         let of = |node: NodeId| nodes[node.index()];
         collapsed.take_timeline_of(self, &metrics, |node, line| Some((of(node)?, line)), of);
         collapsed.add_code_of(self, &nodes);

@@ -33,6 +33,7 @@ mod arc;
 mod code;
 mod collapse;
 mod detail;
+mod ended_waits;
 mod event;
 mod function;
 mod id;
@@ -66,6 +67,7 @@ pub use code::{
     CodeSpace, Lengths, ModelledCount, ModelledEvent, OfThread, PartialCount, ThreadRows, TranslatedBlock,
     Uncounted, UncountedReason,
 };
+pub use ended_waits::{EndedWaits, WakerKind, Waking};
 pub use event::{CallRecorder, EventError};
 pub use function::{Function, FunctionKind};
 pub use id::{

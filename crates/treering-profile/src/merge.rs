@@ -300,6 +300,7 @@ impl Translation {
             into.add_activations_of(from, &nodes, &self.metrics);
         }
         into.add_points_of(from, &nodes, &self.metrics);
+        into.add_ended_waits_of(from, &nodes);
     }
 
     fn timeline(&self, into: &mut Profile, from: &Profile) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::timeline::Apportioned;
-use crate::{LineCost, LineId, Losses, MetricId, NodeId, ProcessId, Profile, Timeline, Unit};
+use crate::{EndedWaits, LineCost, LineId, Losses, MetricId, NodeId, ProcessId, Profile, Timeline, Unit};
 
 /// The reason why there is no profile of a part of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,12 @@ impl Profile {
         part.arcs.clear();
         part.activations = None;
         let nodes = costs.copy(self, &mut part);
+        let ended = costs.ended_waits.iter().filter_map(|row| {
+            let waker = row.waker.and_then(|waker| nodes[waker.index()]);
+            Some(EndedWaits { waiting: nodes[row.waiting.index()]?, waker, ..*row })
+        });
+        part.ended_waits = ended.collect();
+        part.compact_ended_waits();
         let metrics: Vec<_> = self.metrics().map(|(metric, _)| metric).collect();
         part.add_points_of(self, &nodes, &metrics);
         let times: Vec<_> = slots.iter().map(|slots| timeline.times(slots)).collect();
@@ -137,6 +143,13 @@ impl Profile {
         part.metadata.losses = losses.scaled(share);
         if let Some(timeline) = part.timeline.as_ref().filter(|_| self.knows_losses()) {
             part.metadata.losses.lost_samples = timeline.losses.iter().map(|lost| lost.samples).sum();
+        }
+        let has_short_waits = self.timeline.as_ref().is_some_and(|timeline| {
+            let count = timeline.waits.as_ref().map(|waits| waits.count);
+            timeline.costs.iter().any(|cost| Some(cost.metric) == count)
+        });
+        if !self.ended_waits.is_empty() && has_short_waits {
+            part.metadata.note("who ended the shortest waits is known of the whole run only");
         }
         if losses.any() {
             part.metadata.note("losses of this part are estimated from those of the whole run");
@@ -216,12 +229,13 @@ fn nearest(timeline: &Timeline, to: u32) -> Option<(u64, u64)> {
 struct PartCosts {
     columns: Vec<Vec<u64>>,
     lines: Vec<LineCost>,
+    ended_waits: Vec<EndedWaits>,
 }
 
 impl PartCosts {
     fn of(profile: &Profile, timeline: &Timeline, slots: &[Range<u32>]) -> Self {
         let columns = profile.metrics.iter().map(|_| vec![0; profile.tree.len()]).collect();
-        let mut costs = Self { columns, lines: Vec::new() };
+        let mut costs = Self { columns, lines: Vec::new(), ended_waits: Vec::new() };
         let mut apportioned = Apportioned::of(profile, timeline);
         for cost in &timeline.costs {
             let is_in = slots.iter().any(|slots| slots.contains(&cost.slot));
@@ -238,6 +252,15 @@ impl PartCosts {
                     costs.add(waits.time, wait.node, None, inside);
                     let begins = times.contains(&wait.start_ns);
                     costs.add(waits.count, wait.node, None, begins.into());
+                    if let Some(waking) = wait.waking.filter(|_| inside > 0 || begins) {
+                        costs.ended_waits.push(EndedWaits {
+                            waiting: wait.node,
+                            kind: waking.kind,
+                            waker: waking.waker,
+                            waits: begins.into(),
+                            time_ns: inside,
+                        });
+                    }
                 }
             }
         }
@@ -255,12 +278,15 @@ impl PartCosts {
         }
     }
 
-    /// Copies the nodes that have costs, or callees with costs; gives the copy of each.
+    /// Copies the nodes that have costs or end waits, and their callers; gives the copy of each.
     fn copy(&self, from: &Profile, into: &mut Profile) -> Vec<Option<NodeId>> {
         let tree = &from.tree;
         let mut needed = vec![false; tree.len()];
         for column in &self.columns {
             needed.iter_mut().zip(column).for_each(|(needed, &cost)| *needed |= cost > 0);
+        }
+        for waker in self.ended_waits.iter().filter_map(|row| row.waker) {
+            needed[waker.index()] = true;
         }
         for node in tree.nodes().rev() {
             if let Some(parent) = tree.parent(node) {

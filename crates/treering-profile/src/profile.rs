@@ -1,10 +1,10 @@
 //! The profile itself.
 
 use crate::{
-    Activations, AddressCost, Arc, CodeCounts, Frame, Function, FunctionId, FunctionKind, Interner, Line,
-    LineCost, LineId, Mark, Metadata, Metric, MetricId, Module, ModuleId, NodeId, NodeMemory, NodeTable,
-    Point, Ports, Process, ProcessId, RecursionRule, Run, RunId, Source, StringTable, Thread, ThreadId,
-    TimeCost, Timeline, Tree, Unit, Wait, Weights,
+    Activations, AddressCost, Arc, CodeCounts, EndedWaits, Frame, Function, FunctionId, FunctionKind,
+    Interner, Line, LineCost, LineId, Mark, Metadata, Metric, MetricId, Module, ModuleId, NodeId, NodeMemory,
+    NodeTable, Point, Ports, Process, ProcessId, RecursionRule, Run, RunId, Source, StringTable, Thread,
+    ThreadId, TimeCost, Timeline, Tree, Unit, Wait, Weights,
 };
 
 /// A profile: callers and callees, their costs, and how sure these are.
@@ -56,6 +56,8 @@ pub struct Profile {
     pub points: Vec<Point>,
     /// When costs arose, if that is known. It is that of one run.
     pub timeline: Option<Timeline>,
+    /// Who ended waits; empty where that was not recorded. Of a profile of several runs, those of all.
+    pub ended_waits: Vec<EndedWaits>,
     /// Counts of code by address; empty unless executions were counted.
     pub code: CodeCounts,
 }
@@ -89,6 +91,7 @@ impl Profile {
             memory: NodeTable::default(),
             points: Vec::new(),
             timeline: None,
+            ended_waits: Vec::new(),
             code: CodeCounts::default(),
         }
     }
@@ -404,6 +407,10 @@ impl Profile {
                 && point.values.iter().all(|(metric, _)| metric.index() < self.metrics.len())
         };
         ensure(self.points.iter().all(fits), "a point refers to something missing")?;
+        let fits = |row: &EndedWaits| {
+            row.waiting.index() < nodes && row.waker.is_none_or(|waker| waker.index() < nodes)
+        };
+        ensure(self.ended_waits.iter().all(fits), "the end of a wait refers to something missing")?;
         self.timeline.as_ref().map_or(Ok(()), |timeline| self.validate_timeline(timeline))?;
         self.code.problem(self).map_or(Ok(()), |problem| Err(InvalidProfile(problem)))?;
         self.activations.as_ref().map_or(Ok(()), |activations| self.validate_activations(activations))
@@ -433,7 +440,10 @@ impl Profile {
             ensure(known(waits.time) && known(waits.count), "the metrics of waits are missing")?;
             let mut sum = sums[waits.time.index()];
             let mut fits = |wait: &Wait| {
-                let known = wait.node.index() < nodes && wait.end_ns <= timeline.length_ns;
+                let waker = wait.waking.and_then(|waking| waking.waker);
+                let known = wait.node.index() < nodes
+                    && wait.end_ns <= timeline.length_ns
+                    && waker.is_none_or(|waker| waker.index() < nodes);
                 let longer =
                     wait.end_ns.checked_sub(wait.start_ns).and_then(|length| sum.checked_add(length));
                 sum = longer.unwrap_or(sum);

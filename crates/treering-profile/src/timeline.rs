@@ -5,7 +5,7 @@ mod latency;
 mod moved;
 mod wait_kind;
 
-use crate::{LineId, MetricId, NodeId, StringId, ThreadId};
+use crate::{LineId, MetricId, NodeId, StringId, ThreadId, Waking};
 
 pub(crate) use apportioned::Apportioned;
 pub use wait_kind::WaitKind;
@@ -79,6 +79,8 @@ pub struct Wait {
     pub node: NodeId,
     /// Whether it was ready all the time and only had no processor. Such waits have no cost in the metrics.
     pub preempted: bool,
+    /// Who ended it, where that is known.
+    pub waking: Option<Waking>,
 }
 
 /// When a thread began and ended.

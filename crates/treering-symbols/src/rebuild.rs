@@ -343,6 +343,7 @@ impl<'p> Rebuild<'p> {
         let metrics: Vec<_> = self.from.metrics().map(|(metric, _)| metric).collect();
         self.into.add_details_of(self.from, &nodes, &metrics);
         self.into.add_points_of(self.from, &nodes, &metrics);
+        self.into.add_ended_waits_of(self.from, &nodes);
         self.timeline(resting, &metrics);
     }
 

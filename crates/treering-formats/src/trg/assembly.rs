@@ -8,8 +8,8 @@ mod detail;
 mod timeline;
 
 use treering_profile::{
-    AddressCost, Arc, Function, Interner, InvalidProfile, Line, LineCost, Module, Process, Profile,
-    RecursionRule, Source, StringTable, Thread, ThreadId, Tree,
+    AddressCost, Arc, EndedWaits, Function, Interner, InvalidProfile, Line, LineCost, Module, Process,
+    Profile, RecursionRule, Source, StringTable, Thread, ThreadId, Tree,
 };
 
 use crate::budget::Budget;
@@ -40,6 +40,7 @@ pub(crate) struct Assembly {
     line_costs: Vec<LineCost>,
     address_costs: Vec<AddressCost>,
     arcs: Vec<Arc>,
+    ended_waits: Vec<EndedWaits>,
     sources: Vec<Source>,
     details: Details,
     code: Code,
@@ -72,6 +73,7 @@ impl Assembly {
             line_costs: Vec::new(),
             address_costs: Vec::new(),
             arcs: Vec::new(),
+            ended_waits: Vec::new(),
             sources: Vec::new(),
             details: Details::default(),
             code: Code::default(),
@@ -137,6 +139,8 @@ impl Assembly {
             Content::Lives(lives) => self.times.lives(lives, self.time_lengths()),
             Content::Marks(marks) => self.times.marks(marks, self.time_lengths()),
             Content::LostSamples(losses) => self.times.losses(losses),
+            Content::EndedWaits(rows) => self.ended_waits(rows),
+            Content::Wakings(ends) => self.times.ends(ends, self.time_lengths()),
             Content::End(end) => self.end(&end),
         }
     }
@@ -346,6 +350,16 @@ impl Assembly {
         Ok(())
     }
 
+    fn ended_waits(&mut self, rows: Vec<EndedWaits>) -> Result<(), Damage> {
+        let nodes = self.parents.len();
+        let fits = |row: &EndedWaits| {
+            row.waiting.index() < nodes && row.waker.is_none_or(|waker| waker.index() < nodes)
+        };
+        ensure(rows.iter().all(fits), "the end of a wait refers to something missing")?;
+        append(&mut self.ended_waits, rows);
+        Ok(())
+    }
+
     fn sources(&mut self, sources: Vec<Source>) -> Result<(), Damage> {
         let strings = self.strings.len();
         ensure(sources.iter().all(|source| source.file.index() < strings), "a source's path is missing")?;
@@ -404,6 +418,8 @@ impl Assembly {
             place.is_some()
         });
         profile.arcs = self.arcs;
+        profile.ended_waits = self.ended_waits;
+        profile.compact_ended_waits();
         profile.sources = self.sources;
         self.details.finish(&mut profile, &self.threads);
         self.code.finish(&mut profile, &self.threads);

@@ -11,15 +11,15 @@ mod tree;
 use serde::{Serialize, Serializer};
 use treering_profile::{
     ActivationStatistics, AddressCost, Arc, BasicBlock, BlockExecutions, BranchCount, CodeBytes, CodeLine,
-    CodeSpace, Function, Life, Line, LineCost, LostSamples, Mark, Module, NodeId, NodeMemory, PartialCount,
-    Point, Ports, Process, SizeCost, Source, Thread, TimeCost, TranslatedBlock, Uncounted, Wait,
+    CodeSpace, EndedWaits, Function, Life, Line, LineCost, LostSamples, Mark, Module, NodeId, NodeMemory,
+    PartialCount, Point, Ports, Process, SizeCost, Source, Thread, TimeCost, TranslatedBlock, Uncounted,
 };
 
 pub(crate) use end::{End, Totals};
 pub(crate) use entry::{Entry, Frame, InMetric, Rows, Table, encode_in_metric, encode_rows, encode_table};
 pub(crate) use meta::Meta;
 pub(crate) use row::encode_strings;
-pub(crate) use timeline::TimelineHead;
+pub(crate) use timeline::{Interval, TimelineHead, WaitEnd};
 pub(crate) use tree::{Columns, Nodes, Values, encode_columns, encode_nodes};
 
 use crate::trg::varint::Decoder;
@@ -103,10 +103,12 @@ contents! {
     AddressCosts: Vec<AddressCost>,
     Timeline: Vec<TimelineHead>,
     TimeCosts: Vec<TimeCost>,
-    Waits: Vec<Wait>,
+    Waits: Vec<Interval>,
     Lives: Vec<Life>,
     Marks: Vec<Mark>,
     LostSamples: Vec<LostSamples>,
+    EndedWaits: Vec<EndedWaits>,
+    Wakings: Vec<WaitEnd>,
     End: End,
 }
 

@@ -7,7 +7,7 @@ mod timeline;
 use std::io::Write;
 use std::ops::Range;
 
-use treering_profile::{LineCost, Process, Profile, Thread};
+use treering_profile::{EndedWaits, LineCost, Process, Profile, Thread};
 
 use crate::trg::content::{
     End, Entry, Meta, Totals, encode_columns, encode_nodes, encode_rows, encode_strings, encode_table,
@@ -38,6 +38,7 @@ pub fn write(profile: &Profile, writer: impl Write) -> Result<(), WriteError> {
     file.rows(Kind::LineCosts, &profile.line_costs)?;
     file.rows(Kind::AddressCosts, &profile.address_costs)?;
     file.rows(Kind::Arcs, &profile.arcs)?;
+    file.rows(Kind::EndedWaits, &profile.ended_waits)?;
     file.details(profile, &written.details)?;
     file.code(profile, &written.code)?;
     file.bounded_timeline(profile)?;
@@ -128,6 +129,7 @@ impl<W: Write> Appender<W> {
         self.line_costs_written += fresh.len() as u64;
         self.file.rows(Kind::AddressCosts, &profile.address_costs[self.written.address_costs..])?;
         self.file.rows(Kind::Arcs, &profile.arcs[self.written.arcs..])?;
+        self.file.rows(Kind::EndedWaits, &self.written.ended_waits_since(profile))?;
         self.file.details(profile, &self.written.details)?;
         self.file.code(profile, &self.written.code)?;
         self.file.timeline(profile, &self.written.timeline)?;
@@ -154,6 +156,8 @@ struct Written {
     line_costs: Vec<LineCost>,
     address_costs: usize,
     arcs: usize,
+    /// In the order of the profile, which only adds rows and costs.
+    ended_waits: Vec<EndedWaits>,
     sources: usize,
     details: WrittenDetails,
     code: WrittenCode,
@@ -173,6 +177,7 @@ impl Written {
             (self.costs.len(), profile.metrics.len()),
             (self.address_costs, profile.address_costs.len()),
             (self.arcs, profile.arcs.len()),
+            (self.ended_waits.len(), profile.ended_waits.len()),
             (self.sources, profile.sources.len()),
         ];
         if lengths.iter().any(|(before, now)| before > now) {
@@ -183,6 +188,15 @@ impl Written {
         let shrinks = |now: &[u64], before: &[u64]| now.iter().zip(before).any(|(now, before)| now < before);
         if columns.chain(calls).any(|(now, before)| shrinks(now, before)) {
             return Err(WriteError::NotAnExtension("a cost is lower"));
+        }
+        let ends = profile.ended_waits.iter().zip(&self.ended_waits);
+        let keeps = |(now, before): (&EndedWaits, &EndedWaits)| {
+            (now.waiting, now.kind, now.waker) == (before.waiting, before.kind, before.waker)
+                && now.waits >= before.waits
+                && now.time_ns >= before.time_ns
+        };
+        if !ends.into_iter().all(keeps) {
+            return Err(WriteError::NotAnExtension("the end of a wait has changed"));
         }
         self.details.check_extension(profile)?;
         self.code.check_extension(profile)?;
@@ -206,6 +220,20 @@ impl Written {
         (fresh, all)
     }
 
+    /// The ends of waits that were added.
+    fn ended_waits_since(&self, profile: &Profile) -> Vec<EndedWaits> {
+        let mut before = self.ended_waits.iter();
+        let added = profile.ended_waits.iter().map(|row| match before.next() {
+            Some(known) => EndedWaits {
+                waits: row.waits.saturating_sub(known.waits),
+                time_ns: row.time_ns.saturating_sub(known.time_ns),
+                ..*row
+            },
+            None => *row,
+        });
+        added.filter(|row| row.waits > 0 || row.time_ns > 0).collect()
+    }
+
     fn update(&mut self, profile: &Profile, line_costs: Vec<LineCost>) {
         self.meta = Some(Meta::of(profile));
         self.strings = profile.strings.len();
@@ -220,6 +248,7 @@ impl Written {
         self.line_costs = line_costs;
         self.address_costs = profile.address_costs.len();
         self.arcs = profile.arcs.len();
+        self.ended_waits.clone_from(&profile.ended_waits);
         self.sources = profile.sources.len();
         self.details.update(profile);
         self.code.update(profile);

@@ -3,7 +3,8 @@
 
 use treering_formats::trg::{self, Damage, Kind};
 use treering_profile::{
-    Life, LostSamples, Mark, MarkKind, Metric, MetricId, NodeId, Profile, ThreadId, Timeline, Unit, Wait,
+    EndedWaits, Life, LostSamples, Mark, MarkKind, Metric, MetricId, NodeId, Profile, ThreadId, Timeline,
+    Unit, Wait, Waits, WakerKind, Waking,
 };
 use treering_testing::synthetic::{Shape, synthetic};
 
@@ -42,7 +43,8 @@ fn with_everything() -> Profile {
     let thread = ThreadId::new(1);
     let timeline = profile.timeline.as_mut().unwrap();
     for (start_ns, end_ns, preempted) in [(3, 900, false), (2 * MS, 9 * MS, true)] {
-        timeline.add_wait(time, count, Wait { start_ns, end_ns, node: NodeId::new(5), preempted });
+        let (node, waking) = (NodeId::new(5), None);
+        timeline.add_wait(time, count, Wait { start_ns, end_ns, node, preempted, waking });
     }
     timeline.lives = vec![
         Life { thread: ThreadId::new(0), start_ns: None, end_ns: Some(20 * MS) },
@@ -60,17 +62,82 @@ fn with_everything() -> Profile {
     profile
 }
 
+/// The same with waits whose wakers are known.
+fn with_wakings() -> Profile {
+    let mut profile = with_everything();
+    let waking = Waking { woken_ns: 700, kind: WakerKind::Thread, waker: Some(NodeId::new(3)) };
+    let timeline = profile.timeline.as_mut().unwrap();
+    let Waits { time, count, .. } = *timeline.waits.as_ref().unwrap();
+    for (start_ns, waking) in [
+        (4, Some(waking)),
+        (5, None),
+        (3 * MS, Some(Waking { kind: WakerKind::Interrupt, waker: None, ..waking })),
+    ] {
+        let (end_ns, node) = (9 * MS, NodeId::new(5));
+        timeline.add_wait(time, count, Wait { start_ns, end_ns, node, preempted: false, waking });
+    }
+    timeline.compact();
+    assert_eq!(profile.validate(), Ok(()));
+    profile
+}
+
 #[test]
 fn times_are_read_as_they_were_written() {
-    let profile = with_everything();
+    let profile = with_wakings();
     let (read, report) = trg::read(&written(&profile)).unwrap();
     assert!(report.is_complete(), "{report:?}");
     assert_eq!(read.timeline, profile.timeline);
 }
 
+fn ends(waiting: u32, kind: WakerKind, waker: Option<u32>, waits: u64) -> EndedWaits {
+    EndedWaits {
+        waiting: NodeId::new(waiting),
+        kind,
+        waker: waker.map(NodeId::new),
+        waits,
+        time_ns: 10 * waits,
+    }
+}
+
+#[test]
+fn ends_of_waits_are_read_as_they_were_written() {
+    let mut profile = with_everything();
+    profile.ended_waits = vec![
+        ends(5, WakerKind::Thread, Some(3), 7),
+        ends(5, WakerKind::Interrupt, None, 1),
+        ends(9, WakerKind::Program, Some(2), 4),
+    ];
+    let (read, report) = trg::read(&written(&profile)).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    assert_eq!(read.ended_waits, profile.ended_waits);
+    profile.ended_waits[0].waker = Some(NodeId::new(profile.tree.len() as u32));
+    let (read, report) = trg::read(&written(&profile)).unwrap();
+    assert!(!report.is_complete() && read.ended_waits.is_empty(), "{report:?}");
+}
+
+#[test]
+fn ends_of_waits_that_grow_are_appended() {
+    let mut profile = synthetic(&Shape::SMALL);
+    let mut file = Vec::new();
+    let mut appender = trg::Appender::new(&mut file).unwrap();
+    profile.ended_waits = vec![ends(9, WakerKind::Thread, Some(3), 7)];
+    appender.append(&profile).unwrap();
+    appender.append(&profile).unwrap();
+    profile.ended_waits[0] = ends(9, WakerKind::Thread, Some(3), 8);
+    profile.ended_waits.push(ends(5, WakerKind::KernelThread, None, 2));
+    appender.append(&profile).unwrap();
+    profile.ended_waits.push(ends(5, WakerKind::SoftInterrupt, Some(1), 1));
+    appender.finish(&profile).unwrap();
+    let (read, report) = trg::read(&file).unwrap();
+    assert!(report.is_complete(), "{report:?}");
+    profile.compact_ended_waits();
+    assert_eq!(read.ended_waits, profile.ended_waits);
+    assert_eq!(read.ended_waits.iter().map(|row| row.waits).sum::<u64>(), 11);
+}
+
 #[test]
 fn readers_that_do_not_know_times_have_the_same_costs() {
-    let profile = with_everything();
+    let profile = with_wakings();
     let file = written(&profile);
     let mut without = profile.clone();
     without.timeline = None;
@@ -80,12 +147,12 @@ fn readers_that_do_not_know_times_have_the_same_costs() {
         let json = row.json();
         let (offset, kind) =
             (json["offset"].as_u64().unwrap() as usize, json["kind"].as_str().unwrap().to_owned());
-        let of_time = ["TIMELINE", "TIME_COSTS", "WAITS", "LIVES", "MARKS", "LOST_SAMPLES"];
+        let of_time = ["TIMELINE", "TIME_COSTS", "WAITS", "LIVES", "MARKS", "LOST_SAMPLES", "WAKINGS"];
         if of_time.contains(&kind.as_str()) {
             unknown.push(offset);
         }
     }
-    assert_eq!(unknown.len(), 6);
+    assert_eq!(unknown.len(), 7);
     let mut old = file.clone();
     for &offset in &unknown {
         let length = u32::from_le_bytes(old[offset + 8..offset + 12].try_into().unwrap()) as usize;
@@ -103,7 +170,7 @@ fn readers_that_do_not_know_times_have_the_same_costs() {
 
 #[test]
 fn times_that_grow_are_appended_and_joined_ones_are_stated_anew() {
-    let mut profile = with_everything();
+    let mut profile = with_wakings();
     let whole = profile.timeline.take().unwrap();
     profile.timeline = Some(Timeline::new());
     let (time, count) = (whole.waits.as_ref().unwrap().time, whole.waits.as_ref().unwrap().count);

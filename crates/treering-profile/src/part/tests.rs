@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::{
-    Frame, Function, Life, Line, Mark, MarkKind, Metric, RecursionRule, ThreadId, Unit, Wait, Waits, merge,
+    Frame, Function, Life, Line, Mark, MarkKind, Metric, RecursionRule, ThreadId, Unit, Wait, Waits,
+    WakerKind, Waking, merge,
 };
 
 const MS: u64 = 1_000_000;
@@ -45,11 +46,24 @@ fn course() -> Course {
     for slot in 7..10 {
         timeline.add(slot * MS, samples, (rest, None), 1);
     }
-    let wait = Wait { start_ns: 3 * MS + MS / 2, end_ns: 8 * MS + MS / 2, node: rest, preempted: false };
+    let waking = Waking { woken_ns: 8 * MS, kind: WakerKind::Thread, waker: Some(work) };
+    let (start_ns, end_ns) = (3 * MS + MS / 2, 8 * MS + MS / 2);
+    let wait = Wait { start_ns, end_ns, node: rest, preempted: false, waking: Some(waking) };
     timeline.add_wait(off_cpu, waits, wait);
-    timeline.add_wait(off_cpu, waits, Wait { start_ns: 0, end_ns: MS, node: work, preempted: true });
+    timeline.add_wait(
+        off_cpu,
+        waits,
+        Wait { start_ns: 0, end_ns: MS, node: work, preempted: true, waking: None },
+    );
     profile.tree.add_self_cost(off_cpu, rest, 5 * MS);
     profile.tree.add_self_cost(waits, rest, 1);
+    profile.ended_waits.push(EndedWaits {
+        waiting: rest,
+        kind: WakerKind::Thread,
+        waker: Some(work),
+        waits: 1,
+        time_ns: 5 * MS,
+    });
     timeline.extend_to(10 * MS);
     timeline.compact();
     profile.timeline = Some(timeline);
@@ -192,7 +206,7 @@ fn very_many_waits_become_costs_of_slots_with_the_same_sums() {
     let many = Timeline::MOST_WAITS as u64 + 10;
     for at in 0..many {
         let start_ns = at * 30;
-        let wait = Wait { start_ns, end_ns: start_ns + 20, node: rest, preempted: false };
+        let wait = Wait { start_ns, end_ns: start_ns + 20, node: rest, preempted: false, waking: None };
         timeline.add_wait(off_cpu, waits, wait);
     }
     timeline.compact();
@@ -282,4 +296,48 @@ fn timelines_that_refer_to_nothing_are_refused() {
     assert!(break_it(|timeline| timeline.waits =
         Some(Waits { time: MetricId::new(9), count: MetricId::new(1), intervals: Vec::new() })));
     assert!(break_it(|timeline| timeline.waits.as_mut().unwrap().intervals[0].end_ns = 11 * MS));
+}
+
+/// The waits, times and wakers' functions of a profile.
+fn ended(profile: &Profile) -> Vec<(String, u64, u64)> {
+    let row = |row: &EndedWaits| {
+        let function = profile.functions[profile.tree.function(row.waker.expect("a stack"))].name;
+        (profile.strings[function].to_owned(), row.waits, row.time_ns)
+    };
+    profile.ended_waits.iter().map(row).collect()
+}
+
+#[test]
+fn wakers_have_the_time_of_their_waits_that_is_in_a_part() {
+    let Course { profile, waits, off_cpu, .. } = course();
+    for (range, expected) in [
+        (0..10 * MS, Some((1, 5 * MS))),
+        (0..5 * MS, Some((1, 3 * MS / 2))),
+        (5 * MS..10 * MS, Some((0, 7 * MS / 2))),
+        (0..3 * MS, None),
+    ] {
+        let part = part(&profile, range.clone());
+        let expected: Vec<_> =
+            expected.iter().map(|&(waits, time)| ("work".to_owned(), waits, time)).collect();
+        assert_eq!(ended(&part), expected, "{range:?}");
+        assert_eq!(ended(&part).iter().map(|row| row.1).sum::<u64>(), part.run_cost(waits));
+        assert_eq!(ended(&part).iter().map(|row| row.2).sum::<u64>(), part.run_cost(off_cpu));
+    }
+}
+
+#[test]
+fn wakers_go_with_their_waits_to_merged_and_collapsed_profiles() {
+    let Course { profile, .. } = course();
+    let one = ("work".to_owned(), 1, 5 * MS);
+    assert_eq!(ended(&merge(&[&profile, &profile])), [one.clone(), one]);
+    let both = merge(&[&profile, &profile]).collapse_threads(|_| Some(0));
+    assert_eq!(both.validate(), Ok(()));
+    assert_eq!(ended(&both), [("work".to_owned(), 2, 10 * MS)]);
+    let of_helper = profile.collapse_threads(|thread| (thread.name == "helper").then_some(0));
+    assert_eq!(
+        of_helper.ended_waits.iter().map(|row| (row.waker, row.waits)).collect::<Vec<_>>(),
+        [(None, 1)]
+    );
+    let waits = of_helper.timeline.expect("it has times").waits.expect("it has waits");
+    assert_eq!(waits.intervals[0].waking.map(|waking| (waking.woken_ns, waking.waker)), Some((8 * MS, None)));
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{LineId, Mark, MetricId, NodeId, Profile, ThreadId, TimeCost, Timeline, Wait, Waits};
+use crate::{LineId, Mark, MetricId, NodeId, Profile, ThreadId, TimeCost, Timeline, Wait, Waits, Waking};
 
 impl Profile {
     /// Takes the timeline of `from`. `metrics` gives its metrics as they are here, `place` where the costs of a node and
@@ -28,7 +28,13 @@ impl Profile {
             intervals: waits
                 .intervals
                 .iter()
-                .filter_map(|wait| Some(Wait { node: place(wait.node, None)?.0, ..*wait }))
+                .filter_map(|wait| {
+                    let waking = wait.waking.map(|waking| Waking {
+                        waker: waking.waker.and_then(|waker| Some(place(waker, None)?.0)),
+                        ..waking
+                    });
+                    Some(Wait { node: place(wait.node, None)?.0, waking, ..*wait })
+                })
                 .collect(),
         });
         let lives = timeline.lives.iter();
@@ -71,7 +77,11 @@ impl Timeline {
         let cut = |wait: &Wait, times: &Range<u64>| {
             let (start_ns, end_ns) = (wait.start_ns.max(times.start), wait.end_ns.min(times.end));
             let node = nodes[wait.node.index()]?;
-            (start_ns < end_ns).then_some(Wait { start_ns, end_ns, node, ..*wait })
+            let waking = wait.waking.map(|waking| Waking {
+                waker: waking.waker.and_then(|waker| nodes[waker.index()]),
+                ..waking
+            });
+            (start_ns < end_ns).then_some(Wait { start_ns, end_ns, node, waking, ..*wait })
         };
         let is_in = |time: u64| times.iter().any(|times| times.contains(&time));
         let overlaps =

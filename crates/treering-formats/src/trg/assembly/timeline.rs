@@ -7,14 +7,15 @@ use treering_profile::{
 use super::detail::thread_places;
 use super::{append, ensure};
 use crate::trg::Damage;
-use crate::trg::content::TimelineHead;
+use crate::trg::content::{Interval, TimelineHead, WaitEnd};
 
-/// The contents of frames 29 to 34 so far.
+/// The contents of frames 29 to 34 and 36 so far.
 #[derive(Default)]
 pub(crate) struct Times {
     head: Option<TimelineHead>,
     costs: Vec<TimeCost>,
     waits: Vec<Wait>,
+    ends: Vec<WaitEnd>,
     lives: Vec<Life>,
     marks: Vec<Mark>,
     losses: Vec<LostSamples>,
@@ -63,14 +64,24 @@ impl Times {
         Ok(())
     }
 
-    pub(crate) fn waits(&mut self, waits: Vec<Wait>, known: TimeLengths) -> Result<(), Damage> {
+    pub(crate) fn waits(&mut self, waits: Vec<Interval>, known: TimeLengths) -> Result<(), Damage> {
         let head = self.stated()?;
         ensure(head.wait_time.is_some(), "the metrics of waits are missing")?;
-        let fits = |wait: &Wait| {
+        let fits = |wait: &Interval| {
             wait.node.index() < known.nodes && wait.start_ns <= wait.end_ns && wait.end_ns <= head.length_ns
         };
         ensure(waits.iter().all(fits), "a wait refers to something missing")?;
-        append(&mut self.waits, waits);
+        self.waits.extend(waits.into_iter().map(Interval::wait));
+        Ok(())
+    }
+
+    pub(crate) fn ends(&mut self, ends: Vec<WaitEnd>, known: TimeLengths) -> Result<(), Damage> {
+        let fits = |end: &WaitEnd| {
+            usize::try_from(end.wait).is_ok_and(|wait| wait < self.waits.len())
+                && end.waker.is_none_or(|waker| waker.index() < known.nodes)
+        };
+        ensure(ends.iter().all(fits), "the end of a wait refers to something missing")?;
+        append(&mut self.ends, ends);
         Ok(())
     }
 
@@ -104,6 +115,9 @@ impl Times {
         };
         self.lives.retain_mut(|life| place(&mut life.thread));
         self.marks.retain_mut(|mark| place(&mut mark.thread));
+        for end in self.ends {
+            self.waits[end.wait as usize].waking = Some(end.waking());
+        }
         let mut timeline = Timeline::new();
         (timeline.slot_ns, timeline.length_ns) = (head.slot_ns, head.length_ns);
         timeline.clock_steps_back = head.clock_steps_back;

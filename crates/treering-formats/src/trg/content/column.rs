@@ -5,7 +5,7 @@ use std::ops::Deref;
 use serde_json::{Value, json};
 use treering_profile::{
     BlockId, BranchKind, CodeAddress, CodeSpaceId, FunctionId, LineId, MarkKind, MetricId, ModuleId,
-    ModuleKind, NodeId, ProcessId, RunId, StatedAddress, StringId, ThreadId, UncountedReason,
+    ModuleKind, NodeId, ProcessId, RunId, StatedAddress, StringId, ThreadId, UncountedReason, WakerKind,
 };
 
 use crate::trg::Damage;
@@ -250,6 +250,21 @@ impl OneByte for MarkKind {
 
     fn show(self) -> Value {
         json!(self as u8)
+    }
+}
+
+impl OneByte for WakerKind {
+    fn number(self) -> u8 {
+        self as u8
+    }
+
+    fn of_number(number: u8) -> Result<Self, Damage> {
+        let mut kinds = Self::ALL.into_iter();
+        kinds.find(|&kind| kind as u8 == number).ok_or(Damage::Content("a waker is of an unknown kind"))
+    }
+
+    fn show(self) -> Value {
+        json!(self.as_str())
     }
 }
 

@@ -5,9 +5,9 @@ use std::marker::PhantomData;
 use serde_json::{Value, json};
 use treering_profile::{
     ActivationStatistics, AddressCost, Arc, BasicBlock, BlockExecutions, BranchCount, CodeBytes, CodeLine,
-    CodeSpace, Function, FunctionKind, Life, Line, LineCost, LostSamples, Mark, Module, NodeMemory,
-    PartialCount, Point, Ports, Process, SizeCost, Source, StatedAddress, Thread, TimeCost, TranslatedBlock,
-    Uncounted, Wait,
+    CodeSpace, EndedWaits, Function, FunctionKind, Life, Line, LineCost, LostSamples, Mark, Module,
+    NodeMemory, PartialCount, Point, Ports, Process, SizeCost, Source, StatedAddress, Thread, TimeCost,
+    TranslatedBlock, Uncounted,
 };
 
 use super::column::{
@@ -48,12 +48,14 @@ entry!(BranchCount: object, columns { thread: Delta, kind: Bytes, site: Place, t
 entry!(CodeLine: object, columns { start: Place, line: Delta });
 entry!(Uncounted: object, columns { reason: Bytes, process: Plain, thread: Plain, at: Place, detail: Plain });
 entry!(TimeCost: list, columns { slot: Delta, metric: Plain, node: Delta, line: Delta, amount: Plain });
-entry!(Wait: object, columns { start_ns: Delta, end_ns: Delta, node: Delta, preempted: Bytes });
 entry!(Life: object, columns { thread: Delta, start_ns: Plain, end_ns: Plain });
 entry!(Mark: object, columns {
     time_ns: Delta, end_ns: Plain, thread: Delta, kind: Bytes, name: Plain,
 });
 entry!(LostSamples: object, columns { time_ns: Delta, samples: Plain });
+entry!(EndedWaits: object, columns {
+    waiting: Delta, kind: Bytes, waker: Delta, waits: Plain, time_ns: Plain,
+});
 
 /// Marks, beside the kind, a function whose address is known.
 const HAS_ADDRESS: u64 = 0x80;

@@ -5,7 +5,7 @@ use std::io::Write;
 use treering_profile::{Profile, Timeline};
 
 use super::{BLOCK, File};
-use crate::trg::content::{Entry, TimelineHead, encode_rows};
+use crate::trg::content::{Entry, Interval, TimelineHead, WaitEnd, encode_rows};
 use crate::trg::{Kind, WriteError};
 
 /// The part of a timeline that a file holds already.
@@ -79,7 +79,9 @@ impl<W: Write> File<W> {
         }
         let waits = timeline.waits.as_ref().map_or(&[][..], |waits| &waits.intervals);
         self.rows(Kind::TimeCosts, &timeline.costs[before.costs..])?;
-        self.rows(Kind::Waits, &waits[before.waits..])?;
+        let intervals: Vec<_> = waits[before.waits..].iter().map(Interval::of).collect();
+        self.rows(Kind::Waits, &intervals)?;
+        self.rows(Kind::Wakings, &WaitEnd::of(waits, before.waits))?;
         self.rows(Kind::Lives, &timeline.lives[before.lives..])?;
         self.rows(Kind::Marks, &timeline.marks[before.marks..])?;
         self.rows(Kind::LostSamples, &timeline.losses[before.losses..])
