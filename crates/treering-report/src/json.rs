@@ -11,6 +11,7 @@ mod owners;
 mod points;
 mod prof;
 mod timeline;
+mod wakers;
 
 use std::collections::BTreeMap;
 
@@ -35,6 +36,7 @@ pub use owners::{metrics_json, processes_json, threads_json};
 pub use points::points_json;
 pub use prof::prof_json;
 pub use timeline::timeline_json;
+pub use wakers::wakers_json;
 
 /// The flat profile as JSON: `run` and `functions`, and `spread` where several runs were merged.
 pub fn flat_json(profile: &Profile, graph: &CallGraph, options: &Options) -> String {

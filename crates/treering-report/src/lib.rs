@@ -49,6 +49,7 @@ mod summary;
 mod table;
 mod timeline;
 mod tree;
+mod wakers;
 mod watch;
 
 pub use block_list::block_list_text;
@@ -72,7 +73,7 @@ pub use growth::{GrowthView, growth_json, growth_text, growth_verdict};
 pub use histogram::histogram_text;
 pub use json::{
     block_list_json, blocks_json, call_graph_json, flat_json, histogram_json, lines_json, metrics_json,
-    points_json, processes_json, prof_json, threads_json, timeline_json, tree_json,
+    points_json, processes_json, prof_json, threads_json, timeline_json, tree_json, wakers_json,
 };
 pub use lcov::lcov_text;
 pub use lines::lines_text;
@@ -87,4 +88,5 @@ pub use style::Style;
 pub use summary::summary;
 pub use timeline::{timeline_cells, timeline_text};
 pub use tree::tree_text;
+pub use wakers::wakers_text;
 pub use watch::{Doing, Lately, watch_head, watch_text};

@@ -6,6 +6,7 @@ mod ignored_options;
 mod part;
 mod time_part;
 mod timeline;
+mod wakers;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -127,6 +128,10 @@ struct View {
     /// The course of the run: the cost of each thread over time, and the hottest function of each part
     #[arg(long)]
     timeline: bool,
+    /// Where threads waited, and who ended that: other threads of the program, interrupts, the kernel, other programs; of
+    /// recordings with --off-cpu
+    #[arg(long)]
+    wakers: bool,
     /// List threads by what each cost
     #[arg(long)]
     threads: bool,
@@ -253,6 +258,9 @@ impl Report {
 
     /// The metric asked for, or the first one; the number of calls where nothing else was measured.
     fn metric(&self, profile: &mut Profile) -> Result<MetricId, Failure> {
+        if self.view.wakers {
+            return self.waits(profile);
+        }
         let Some(name) = &self.metric else {
             let costs_something =
                 |metric: &MetricId| profile.run_cost(*metric) > 0 || !profile.tree.has_calls();
@@ -293,6 +301,9 @@ impl Report {
         }
         if view.timeline {
             return self.timeline(profile, basis, style);
+        }
+        if view.wakers {
+            return self.wakers(profile, basis, style);
         }
         if view.threads || view.processes {
             return Ok(self.owners(profile, basis, style));

@@ -85,6 +85,7 @@ mod view_after;
 mod view_live;
 mod view_odd;
 mod view_panes;
+mod wakers;
 mod watch;
 
 /// Says why a test, or a part of it, did not run.

@@ -19,6 +19,7 @@ enum Kind {
     Histogram,
     Points,
     Timeline,
+    Wakers,
     Threads,
     Processes,
     Metrics,
@@ -26,7 +27,7 @@ enum Kind {
 
 use Kind::{
     Blocks, BlocksOf, Callers, Callgraph, Flat, Histogram, Lines, Metrics, Points, Processes, Prof, Threads,
-    Timeline, Tree,
+    Timeline, Tree, Wakers,
 };
 
 impl Kind {
@@ -42,6 +43,7 @@ impl Kind {
             View { histogram: Some(_), .. } => Histogram,
             View { points: true, .. } => Points,
             View { timeline: true, .. } => Timeline,
+            View { wakers: true, .. } => Wakers,
             View { threads: true, .. } => Threads,
             View { processes: true, .. } => Processes,
             View { metrics: true, .. } => Metrics,
@@ -62,6 +64,7 @@ impl Kind {
             Histogram => "--histogram",
             Points => "--points",
             Timeline => "--timeline",
+            Wakers => "--wakers",
             Threads => "--threads",
             Processes => "--processes",
             Metrics => "--metrics",
@@ -73,8 +76,8 @@ impl Kind {
 const COSTS: &[Kind] = &[Flat, Callgraph, Prof, Tree, Callers, Lines, Points, Timeline, Threads, Processes];
 /// Views of a part of the profile.
 const PARTS: &[Kind] = &[
-    Flat, Callgraph, Prof, Tree, Callers, Lines, BlocksOf, Blocks, Histogram, Points, Timeline, Threads,
-    Processes,
+    Flat, Callgraph, Prof, Tree, Callers, Lines, BlocksOf, Blocks, Histogram, Points, Timeline, Wakers,
+    Threads, Processes,
 ];
 /// Views that have a row for each function.
 const FUNCTIONS: &[Kind] = &[Flat, Callgraph, Prof];
@@ -87,7 +90,7 @@ impl Report {
             (
                 "--full-names",
                 self.full_names,
-                &[Flat, Callgraph, Prof, Tree, Callers, Lines, BlocksOf, Blocks, Histogram, Timeline],
+                &[Flat, Callgraph, Prof, Tree, Callers, Lines, BlocksOf, Blocks, Histogram, Timeline, Wakers],
             ),
             (
                 "--metric",
@@ -102,9 +105,9 @@ impl Report {
             (
                 "--min",
                 self.min.is_some(),
-                &[Flat, Callgraph, Prof, Tree, Callers, Blocks, Threads, Processes],
+                &[Flat, Callgraph, Prof, Tree, Callers, Blocks, Wakers, Threads, Processes],
             ),
-            ("--top", self.top.is_some(), &[Flat, Callgraph, Prof, Blocks, Threads, Processes]),
+            ("--top", self.top.is_some(), &[Flat, Callgraph, Prof, Blocks, Wakers, Threads, Processes]),
             ("--depth", self.depth.is_some(), &[Tree, Callers]),
             ("--collapse-cycles", self.collapse_cycles, &[Callgraph]),
             ("--statistics", self.statistics, &[Callgraph]),
