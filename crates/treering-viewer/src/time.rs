@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use treering_analysis::{places, preorder};
-use treering_profile::{MarkKind, MetricId, NodeId, Profile, Timeline, WaitKind, Waits};
+use treering_profile::{MarkKind, MetricId, NodeId, Profile, Timeline, Wait, WaitKind, Waits, WakerKind};
 
 use crate::columns::Columns;
 use crate::page::Shape;
@@ -122,13 +122,37 @@ fn waits(profile: &Profile, waits: &Waits, place: &[u32], order: &[NodeId], colu
         false => u32::from(number(kinds[wait.node.index()])),
     });
     let kind = columns.add_indexes(kind);
+    let entries = profile.kernel_entries();
+    let ends: Vec<_> = intervals.iter().map(|wait| end_of(wait, &entries, place)).collect();
+    let known = ends.iter().any(|end| end.kind > 0);
+    let woken: Vec<u64> = ends.iter().map(|end| end.woken_ns).collect();
     json!({
         "time": waits.time.index(), "count": waits.count.index(),
         "start": columns.add(&start), "end": columns.add(&end),
         "node": columns.add_indexes(intervals.iter().map(|wait| place[wait.node.index()])),
         "kind": kind,
+        "woken": if known { columns.add(&woken) } else { Value::Null },
+        "waker": if known { columns.add_indexes(ends.iter().map(|end| end.waker)) } else { Value::Null },
+        "wakerKind": if known { columns.add_indexes(ends.iter().map(|end| end.kind)) } else { Value::Null },
         "kindOf": columns.add_indexes(order.iter().map(|node| u32::from(number(kinds[node.index()])))),
     })
+}
+
+/// The end of a wait, as the page has it.
+struct End {
+    woken_ns: u64,
+    /// The place of the waker's node plus 1; 0 where it is not known.
+    waker: u32,
+    /// The kind of waker, in the order of [`WakerKind::ALL`] and from 1 on; 0 where it is not known.
+    kind: u32,
+}
+
+fn end_of(wait: &Wait, entries: &[Option<bool>], place: &[u32]) -> End {
+    let Some(waking) = wait.waking else { return End { woken_ns: 0, waker: 0, kind: 0 } };
+    let waker = waking.waker.map_or(0, |waker| place[waker.index()] + 1);
+    let kind = Profile::waker_kind(waking.kind, waking.waker, entries);
+    let kind = WakerKind::ALL.iter().position(|&known| known == kind).map_or(0, |at| at as u32 + 1);
+    End { woken_ns: waking.woken_ns, waker, kind }
 }
 
 fn number(kind: WaitKind) -> u8 {

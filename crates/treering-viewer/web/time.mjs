@@ -178,6 +178,13 @@ async function threads() {
   const waits = await page.$$eval(".waits .row:not(.head)", (rows) => rows.map((row) => row.textContent.replace(/\s+/g, " ")));
   check(/^4508\.1000\.018update_table$/.test(waits[0]) && waits.some((row) => /^4500\.900.*no processor/.test(row)) && /^9\.000/.test(waits.at(-1)), `the places of waits are ${waits.join(" | ")}`);
   await picture("convoy-selected");
+  const enders = await page.$$eval(".waits .waker", (rows) => rows.map((row) => row.textContent));
+  check(enders[0] === "ended by handle_request 100.0 %", `the waits for the lock are ${enders[0]}`);
+  await page.click(".waits .row:not(.head)");
+  await drawn();
+  const told = await text(".waits .code-head");
+  check(/^worker \d waited 18\.000 ms for a lock in update_table, ended by worker \d in handle_request, ran 1\.000 ms later\.$/.test(told), `the longest wait is told as ${told}`);
+  await picture("convoy-waker");
   await open("many");
   await picture("many");
   const rows = await page.$$eval(".time-label .time-name", (all) => all.map((one) => one.textContent));

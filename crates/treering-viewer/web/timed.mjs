@@ -85,9 +85,10 @@ export class Run {
     this.samples.push({ ns, thread, node: this.node(thread, stack) });
   }
 
-  /** Kinds: 0 a lock, 1 input or output, 2 no processor free, 3 nothing to do. */
-  wait(from, to, thread, stack, kind) {
-    this.waits.push({ from, to, thread, node: this.node(thread, stack), kind });
+  /** Kinds: 0 a lock, 1 input or output, 2 no processor free, 3 nothing to do. `by` is the thread that ended it, with its stack. */
+  wait(from, to, thread, stack, kind, by = null) {
+    const end = by && { woken: by.woken, thread: by.thread, node: this.node(by.thread, by.stack) };
+    this.waits.push({ from, to, thread, node: this.node(thread, stack), kind, end });
   }
 
   /** The page's text. */
@@ -132,6 +133,8 @@ export class Run {
     const waits = hasWaits ? {
       time: 2, count: 3, start: Float64Array.from(this.waits, (one) => one.from), end: Float64Array.from(this.waits, (one) => one.to),
       node: Uint32Array.from(this.waits, (one) => place[one.thread][one.node]), kind: Uint8Array.from(this.waits, (one) => one.kind), kindOf,
+      woken: Float64Array.from(this.waits, ({ end }) => end?.woken ?? 0), wakerKind: Uint8Array.from(this.waits, ({ end }) => (end ? 1 : 0)),
+      waker: Uint32Array.from(this.waits, ({ end }) => (end ? place[end.thread][end.node] + 1 : 0)),
     } : null;
     return page(this, {
       parent: Uint32Array.from(parent), fn: Uint32Array.from(fn), roots, perSlot, counts, hasWaits, waited, began,
@@ -222,7 +225,7 @@ export function convoy() {
     const holder = (ns / 20e6) % 4;
     for (const worker of workers) {
       if (locked && worker !== holder) {
-        run.wait(ns, ns + 18e6, worker, "start;handle_request;update_table;_lock_wait", 0);
+        run.wait(ns, ns + 18e6, worker, "start;handle_request;update_table;_lock_wait", 0, { woken: ns + 17e6, thread: holder, stack: "start;handle_request;_unlock" });
         run.wait(ns + 18e6, ns + 20e6, worker, "start;handle_request;update_table", 2);
         continue;
       }

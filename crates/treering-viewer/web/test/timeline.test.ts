@@ -269,6 +269,30 @@ test("waits stand where the program asked for them, with the part of their time 
   assert.deepEqual(rows(1, 3), ["update 0 2 2 3"]);
 });
 
+test("waits have those who ended them, by kind and by the program's own function", () => {
+  const { tree, names } = sketch("main\n  update\n    _mutex_lock\n    _mutex_unlock\n_kworker\n  _work\n");
+  const [lock, unlock, work] = ["_mutex_lock", "_mutex_unlock", "_work"].map((name) => tree.fn.indexOf(names.indexOf(name)));
+  const timeline = readTimeline({
+    slotNs: 1e6, lengthNs: 10e6, perSlot: new Uint8Array(10), node: new Uint8Array(0), costs: [null, null],
+    waits: {
+      time: 0, count: 1, start: Float64Array.of(0, 1e6, 2e6, 3e6, 4e6), end: Float64Array.of(3e6, 2e6, 3e6, 4e6, 9e6), node: new Uint8Array(5).fill(lock),
+      kind: new Uint8Array(5), kindOf: new Uint8Array(tree.length), woken: Float64Array.of(2.5e6, 1.5e6, 2.5e6, 3.5e6, 0),
+      waker: Uint8Array.of(unlock + 1, unlock + 1, work + 1, work + 1, 0), wakerKind: Uint8Array.of(1, 1, 4, 3, 0),
+    },
+  });
+  const sums = new Sums(timeline, [null, null], [null, null], tree.length);
+  const own = Uint8Array.from(names, (name) => (name && !name.startsWith("_") ? 1 : 0));
+  const places = waitPlaces(sums, tree, new Uint32Array(tree.length), own, [[0, 10]], () => true);
+  assert.equal(places.length, 1);
+  const { count, ns, wakers, longest } = places[0];
+  assert.deepEqual([count, ns / 1e6, longest!.end], [5, 11, null]);
+  const rows = wakers.map((waker) => `${waker.kind} ${names[waker.fn]} ${waker.count} ${waker.ns / 1e6}`);
+  assert.deepEqual(rows, ["0 update 2 4", `2 ${names[0]} 1 1`, "3 _kworker 1 1"]);
+  const first = waitPlaces(sums, tree, new Uint32Array(tree.length), own, [[0, 1]], () => true)[0];
+  assert.deepEqual(first.longest!.end, { woken: 2.5e6, kind: 0, fn: tree.fn[tree.parent[unlock]], thread: 0 });
+  assert.deepEqual(first.wakers.map((waker) => waker.ns / 1e6), [1]);
+});
+
 /** Two threads over slots of 1 ms; every entry is a slot, a node and its cost in ms. */
 function laidOut(entries: [slot: number, node: number, cost: number][], { slots = 10, per = 1, isTime = true, worth = null as Float64Array | null, parts = [[0, 10]] as [number, number][], waits = null as any } = {}) {
   const { tree, names } = sketch(TREE);

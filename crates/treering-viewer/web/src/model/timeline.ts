@@ -30,7 +30,16 @@ export interface Waits {
   kind: Column;
   /** By recorded node: the kind of waits in it. */
   kindOf: Column;
+  /** When the thread was made ready, in ns; null where it is known of no wait who ended it. */
+  woken?: Column | null;
+  /** The node of the waker plus 1; 0 where it is not known. */
+  waker?: Column | null;
+  /** An index of `WAKERS` plus 1; 0 where it is not known. */
+  wakerKind?: Column | null;
 }
+
+/** The kinds of what ends waits; a soft interrupt where its stack does not tell whose it is. */
+export const WAKERS = ["thread", "soft", "interrupt", "kernel", "program"] as const;
 
 /** The kinds of waits. */
 export const WAITS = ["lock", "io", "ready", "idle", "other"] as const;

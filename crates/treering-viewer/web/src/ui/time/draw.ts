@@ -52,6 +52,8 @@ export interface Picture {
   clock: Clock;
   flags: Flag[];
   labels: boolean;
+  /** The wait that is shown with its waker, and the rows of both threads, from 0 on; -1 for one without a row. */
+  arc: { from: number; to: number; woken: number; row: number; wakerRow: number } | null;
 }
 
 /** Courses, and the times that they begin and have their bins at. */
@@ -123,6 +125,7 @@ export function paint(canvas: HTMLCanvasElement, picture: Picture) {
   drawLosses(context, picture, top, height);
   drawFlags(context, picture, OVERVIEW + AXIS, height);
   drawSelection(context, picture, height);
+  drawArc(context, picture, top);
   if (picture.scale && !picture.labels) return;
   context.font = font(10);
   context.fillStyle = look.ink3;
@@ -281,6 +284,36 @@ function drawFlags(context: CanvasRenderingContext2D, { flags }: Picture, top: n
     context.fillStyle = look.bg;
     context.fillText(name, x + 4, top + FLAG / 2 + 0.5);
   }
+}
+
+/** The shown wait: its track from start to end, and an arc from the waker, a dot, to the woken, an arrow. */
+function drawArc(context: CanvasRenderingContext2D, { arc, width, seen, track }: Picture, top: number) {
+  if (!arc || arc.row < 0) return;
+  const x = (ns: number) => Math.max(-2, Math.min(width + 2, ((ns - seen[0]) / (seen[1] - seen[0])) * width));
+  const y = (row: number) => top + (row + 0.5) * track;
+  context.strokeStyle = context.fillStyle = colours().ink;
+  context.lineWidth = 1.5;
+  context.beginPath();
+  context.moveTo(x(arc.from), y(arc.row));
+  context.lineTo(x(arc.to), y(arc.row));
+  context.stroke();
+  for (const edge of [x(arc.from), x(arc.to)]) context.fillRect(edge - 0.75, y(arc.row) - 4, 1.5, 8);
+  if (arc.wakerRow < 0 || arc.wakerRow === arc.row) return;
+  const [at, from, to] = [x(arc.woken), y(arc.wakerRow), y(arc.row)];
+  const side = at > width / 2 ? -1 : 1;
+  context.beginPath();
+  context.moveTo(at, from);
+  context.quadraticCurveTo(at + side * 14, (from + to) / 2, at, to);
+  context.stroke();
+  context.beginPath();
+  context.arc(at, from, 3, 0, 2 * Math.PI);
+  context.fill();
+  const down = Math.sign(to - from);
+  context.beginPath();
+  context.moveTo(at, to);
+  context.lineTo(at + side * 1.5 - 4, to - down * 7);
+  context.lineTo(at + side * 1.5 + 4, to - down * 7);
+  context.fill();
 }
 
 /** The rest of the run is veiled. In the overview a zoom is a frame. */

@@ -59,10 +59,16 @@ export function threadName(at: number): string {
   return one ? one.name || one.process || `thread ${one.tid || at + 1}` : "";
 }
 
+/** The name of a thread, with its number where others have the same name. */
+export function threadLabel(at: number): string {
+  const one = threads.peek()[at];
+  const alike = threads.peek().filter((other) => other.name === one?.name).length > 1;
+  return `${threadName(at)}${alike && one?.tid ? ` ${one.tid}` : ""}`;
+}
+
 function ofThread(at: number): Track {
   const one = threads.peek()[at];
-  const alike = threads.peek().filter((other) => other.name === one.name).length > 1;
-  return { key: `t${at}`, label: `${threadName(at)}${alike && one.tid ? ` ${one.tid}` : ""}`, threads: [at], cost: one.cost, kind: "thread", open: false };
+  return { key: `t${at}`, label: threadLabel(at), threads: [at], cost: one.cost, kind: "thread", open: false };
 }
 
 /** All tracks that could be shown, the costliest first. */

@@ -11,6 +11,9 @@ import type { Time } from "../../profile.ts";
 /** The span that a pointer is drawing, which is selected as soon as the worker has time for it. */
 export const draft = signal<Span | null>(null);
 
+/** A wait that is shown with the one who ended it. */
+export const arc = signal<{ from: number; to: number; thread: number; woken: number; waker: number } | null>(null);
+
 /** The time of the profile, where it has any. */
 export function time(): Time {
   return theProfile().head.time!;

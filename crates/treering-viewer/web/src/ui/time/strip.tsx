@@ -11,7 +11,7 @@ import { Grip, useBrush } from "./brush.tsx";
 import { TimeHead } from "./head.tsx";
 import { HeatPlot } from "./heat.tsx";
 import { all, counts, followThreads, MOST, opened, room, rowOf, type Track, tracks } from "./rows.ts";
-import { clock, seen, selected, time } from "./selection.ts";
+import { arc, clock, seen, selected, time } from "./selection.ts";
 
 /** The height of a track: a finger needs more of it, and a large screen has room. */
 function trackHeight(): number {
@@ -125,7 +125,7 @@ function Body({ compact }: { compact: boolean }) {
   const picture: Picture | null = found && {
     width: size.width, track: trackHeight(), lengthNs, seen: seen(), ...found, tracks: compact ? [] : found.tracks, greatest: most, scale: scaleText(most[0]),
     selected: span ? slotsOf(span, slotNs, slots).map(([from, to]) => [from * slotNs, to * slotNs] as const) : [],
-    hasBand: span !== null && span.period !== null, course: course.value, clock: clock(), flags, labels: true,
+    hasBand: span !== null && span.period !== null, course: course.value, clock: clock(), flags, labels: true, arc: arcIn(compact ? [] : found.tracks),
   };
   useLayoutEffect(() => {
     if (picture && canvas.current) paint(canvas.current, picture);
@@ -151,6 +151,15 @@ function Body({ compact }: { compact: boolean }) {
     {!compact && (list.length > 1 || route.value.tracks > 0) && <Edge shown={list.length} />}
     </>
   );
+}
+
+/** The shown wait, with the tracks of both threads. */
+function arcIn(list: Track[]): Picture["arc"] {
+  const shown = arc.value;
+  if (!shown) return null;
+  // The later track is the finer one.
+  const rowOf = (thread: number) => list.findLastIndex((track) => track.threads.includes(thread));
+  return { ...shown, row: rowOf(shown.thread), wakerRow: shown.waker < 0 ? -1 : rowOf(shown.waker) };
 }
 
 /** The lower edge of the strip: dragged or moved by arrow keys it has room for more or fewer tracks; a double click restores. */
