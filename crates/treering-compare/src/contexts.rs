@@ -5,7 +5,7 @@ use treering_analysis::preorder;
 use treering_profile::{FunctionKind, NodeId};
 
 use crate::pairing::{GroupIndex, Pairing};
-use crate::side::Prepared;
+use crate::side::Grouped;
 use crate::sides::{Cost as _, Side, Sides};
 
 /// A function reached along one chain of callers, in both profiles or in one.
@@ -46,7 +46,7 @@ pub struct Contexts {
 impl Contexts {
     /// `is_absent`: whether the binary of one side lacks a function of the other; nothing if it is not known.
     pub(crate) fn of(
-        sides: &Sides<Prepared>,
+        sides: &Sides<Grouped<'_>>,
         pairing: &Pairing,
         is_absent: impl Fn(GroupIndex) -> Option<bool>,
     ) -> Self {
@@ -72,10 +72,10 @@ impl Contexts {
         contexts
     }
 
-    fn add(&mut self, side: Side, of: &Prepared, folds: &[bool], children: &mut Children) {
+    fn add(&mut self, side: Side, of: &Grouped<'_>, folds: &[bool], children: &mut Children) {
         let tree = &of.profile.tree;
         let mut place = vec![0_u32; tree.len()];
-        for node in preorder(&of.profile) {
+        for node in preorder(of.profile) {
             let at = match tree.parent(node) {
                 None => 0,
                 Some(parent) => {
@@ -108,7 +108,7 @@ impl Contexts {
         new
     }
 
-    fn count(&mut self, side: Side, at: usize, of: &Prepared, node: NodeId, folded: bool) {
+    fn count(&mut self, side: Side, at: usize, of: &Grouped<'_>, node: NodeId, folded: bool) {
         let tree = &of.profile.tree;
         let context = &mut self.nodes[at];
         *context.self_cost.of(side) += tree.self_cost(of.metric, node);
@@ -190,7 +190,12 @@ impl Children {
 
 /// Whether a function is in one profile only, and the other one has it as a part of its callers: it is inlined in the one,
 /// or absent from the binary of the other. A function that this binary has and did not run is another matter.
-fn is_folded(sides: &Sides<Prepared>, pairing: &Pairing, group: GroupIndex, is_absent: Option<bool>) -> bool {
+fn is_folded(
+    sides: &Sides<Grouped<'_>>,
+    pairing: &Pairing,
+    group: GroupIndex,
+    is_absent: Option<bool>,
+) -> bool {
     let functions = &pairing.groups[group].functions;
     let (of, functions) = match (functions.base.is_empty(), functions.head.is_empty()) {
         (true, false) => (&sides.head, &functions.head),

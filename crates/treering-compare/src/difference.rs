@@ -10,7 +10,7 @@ use crate::common_metric::{common_metric, is_period_known_of_one};
 use crate::contexts::Contexts;
 use crate::noise::{bounds, discoveries};
 use crate::pairing::{GroupIndex, Pairing};
-use crate::side::Prepared;
+use crate::side::{Grouped, Prepared};
 use crate::sides::Sides;
 use crate::split::{Called, Split, per_call_by_context, split};
 
@@ -207,17 +207,22 @@ pub fn compare_with_code(
     let metrics = common_metric(profiles, options.metric.as_deref())?;
     let (pairing, changes) = Pairing::with_code(base, head, code);
     let all = pairing.groups.len();
-    // Most of the time of a comparison: the call graphs of both profiles, side by side.
-    let sides = std::thread::scope(|scope| {
-        let head = scope.spawn(|| Prepared::of(head, metrics.head, &pairing.of.head, all));
-        let base = Prepared::of(base, metrics.base, &pairing.of.base, all);
-        Sides { base, head: head.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) }
-    });
-    let has_contexts = sides.base.has_contexts() && sides.head.has_contexts();
+    let grouped = Sides {
+        base: Grouped { profile: base, metric: metrics.base, groups: &pairing.of.base },
+        head: Grouped { profile: head, metric: metrics.head, groups: &pairing.of.head },
+    };
+    let has_contexts = grouped.base.has_contexts() && grouped.head.has_contexts();
     // Chains of callers are of one kind only where recursion is folded in the same way.
     let same_rule = base.recursion == head.recursion;
-    let contexts = (has_contexts && same_rule).then(|| {
-        Contexts::of(&sides, &pairing, |group| changes.is_absent(&pairing.groups[group], &pairing, profiles))
+    // Most of the time of a comparison, side by side: the call graphs of both profiles, and their trees as one.
+    let (sides, contexts) = std::thread::scope(|scope| {
+        let sides = grouped.map(|side| scope.spawn(move || Prepared::of(side, all)));
+        let contexts = (has_contexts && same_rule).then(|| {
+            let is_absent = |group: GroupIndex| changes.is_absent(&pairing.groups[group], &pairing, profiles);
+            Contexts::of(&grouped, &pairing, is_absent)
+        });
+        let sides = sides.map(|side| side.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        (sides, contexts)
     });
     let arcs = arcs(&sides);
     let mut functions = functions(&sides, &pairing, contexts.as_ref());
@@ -275,7 +280,7 @@ fn only_changed(code: &CodeDifference, functions: &[FunctionChange]) -> Option<G
 
 /// The interval of the difference of the means of runs, times their number. Of each side's mean by Student's t
 /// distribution, both intervals joined as those of shares are.
-fn sides_interval(sides: &Sides<Prepared>) -> Option<(f64, f64)> {
+fn sides_interval(sides: &Sides<Prepared<'_>>) -> Option<(f64, f64)> {
     let runs = sides.as_ref().map(|side| &side.graph.basis.runs);
     let largest = runs.base.iter().chain(runs.head).map(|run| run.cost).max()?.max(1) as f64;
     let number = runs.base.len();
@@ -297,7 +302,7 @@ fn sides_interval(sides: &Sides<Prepared>) -> Option<(f64, f64)> {
 }
 
 /// Calls and cost of every arc of both.
-fn arcs(sides: &Sides<Prepared>) -> Vec<ArcChange> {
+fn arcs(sides: &Sides<Prepared<'_>>) -> Vec<ArcChange> {
     let mut found: HashMap<(GroupIndex, GroupIndex), ArcChange> = HashMap::new();
     for (is_head, side) in [(false, &sides.base), (true, &sides.head)] {
         for arc in &side.graph.arcs {
@@ -330,7 +335,7 @@ struct GroupCost {
     calls: u64,
 }
 
-fn group_costs(of: &Prepared, all: usize) -> Vec<GroupCost> {
+fn group_costs(of: &Prepared<'_>, all: usize) -> Vec<GroupCost> {
     let mut costs = vec![GroupCost::default(); all];
     for function in &of.graph.functions {
         let cost = &mut costs[of.group(function.function)];
@@ -341,7 +346,11 @@ fn group_costs(of: &Prepared, all: usize) -> Vec<GroupCost> {
     costs
 }
 
-fn functions(sides: &Sides<Prepared>, pairing: &Pairing, contexts: Option<&Contexts>) -> Vec<FunctionChange> {
+fn functions(
+    sides: &Sides<Prepared<'_>>,
+    pairing: &Pairing,
+    contexts: Option<&Contexts>,
+) -> Vec<FunctionChange> {
     let all = pairing.groups.len();
     let costs = sides.as_ref().map(|side| group_costs(side, all));
     let has_calls = sides.base.graph.has_calls() && sides.head.graph.has_calls();
@@ -351,7 +360,7 @@ fn functions(sides: &Sides<Prepared>, pairing: &Pairing, contexts: Option<&Conte
     let per_call = contexts.filter(|_| has_calls).map(|contexts| {
         per_call_by_context(contexts, Sides { base: &self_costs.base, head: &self_costs.head })
     });
-    let bases = sides.as_ref().map(|side: &Prepared| &side.graph.basis);
+    let bases = sides.as_ref().map(|side: &Prepared<'_>| &side.graph.basis);
     let mut changes: Vec<FunctionChange> = Vec::new();
     let mut chances = Vec::new();
     for (group, named) in pairing.groups.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! One profile, prepared: each group of functions is one function in it.
+//! One of two profiles that are compared, and its call graph.
 
 use treering_analysis::{Basis, CallGraph, Identity, Presentation};
 use treering_profile::{FunctionId, MetricId, Profile, RecursionRule, Tree};
@@ -6,17 +6,35 @@ use treering_profile::{FunctionId, MetricId, Profile, RecursionRule, Tree};
 use crate::pairing::GroupIndex;
 
 /// One of two profiles in the metric that is compared.
-pub(crate) struct Prepared {
-    pub(crate) profile: Profile,
-    pub(crate) graph: CallGraph,
+#[derive(Clone, Copy)]
+pub(crate) struct Grouped<'a> {
+    pub(crate) profile: &'a Profile,
     pub(crate) metric: MetricId,
     /// The group of each entry of the function table.
-    groups: Vec<Option<GroupIndex>>,
+    pub(crate) groups: &'a [Option<GroupIndex>],
 }
 
-impl Prepared {
-    /// `profile` with the first function of each group in the place of all others.
-    pub(crate) fn of(profile: &Profile, metric: MetricId, groups: &[Option<GroupIndex>], all: usize) -> Self {
+impl Grouped<'_> {
+    pub(crate) fn group(&self, function: FunctionId) -> GroupIndex {
+        self.groups[function.index()].unwrap_or(0)
+    }
+
+    /// Whether nodes of the tree are chains of callers.
+    pub(crate) fn has_contexts(&self) -> bool {
+        has_contexts(self.profile, self.metric)
+    }
+}
+
+/// One of two profiles with its call graph, in which each group is one function.
+pub(crate) struct Prepared<'a> {
+    of: Grouped<'a>,
+    pub(crate) graph: CallGraph,
+}
+
+impl<'a> Prepared<'a> {
+    /// The call graph of a profile with the first function of each group in the place of all others.
+    pub(crate) fn of(of: Grouped<'a>, all: usize) -> Self {
+        let Grouped { profile, metric, groups } = of;
         let mut first: Vec<Option<FunctionId>> = vec![None; all];
         let identity = Identity::of(profile);
         for (id, _) in profile.functions.iter() {
@@ -32,17 +50,11 @@ impl Prepared {
             (arc.caller, arc.callee) = (stands(arc.caller), stands(arc.callee));
         }
         let basis = basis(&unified, metric);
-        let graph = CallGraph::of(&unified, &basis, Presentation::Contexts);
-        Self { profile: unified, graph, metric, groups: groups.to_vec() }
+        Self { of, graph: CallGraph::of(&unified, &basis, Presentation::Contexts) }
     }
 
     pub(crate) fn group(&self, function: FunctionId) -> GroupIndex {
-        self.groups[function.index()].unwrap_or(0)
-    }
-
-    /// Whether nodes of the tree are chains of callers.
-    pub(crate) fn has_contexts(&self) -> bool {
-        has_contexts(&self.profile, self.metric)
+        self.of.group(function)
     }
 }
 
