@@ -38,7 +38,7 @@ struct Options {
     quick: bool,
     /// Timed comparisons of each size of change.
     comparisons: u32,
-    /// A folder with the sources of real programs, in `lua` and `sqlite`.
+    /// A folder with the sources of real programs, in `lua`, `zlib`, `expat`, `bzip2` and `sqlite`.
     sources: Option<PathBuf>,
     /// The treering to measure; nothing to build one with optimisation.
     treering: Option<PathBuf>,
@@ -69,7 +69,9 @@ pub(crate) fn run(words: &[&str]) -> Result<(), String> {
     page += &format!("\n{}", place.timed(&program, options.comparisons)?);
     match &options.sources {
         Some(sources) => page += &format!("\n{}", seeds::measure(&place, sources)?),
-        None => page += "\nNo real programs: --sources FOLDER, with lua and sqlite in it.\n",
+        None => {
+            page += "\nNo real programs: --sources FOLDER, with lua, zlib, expat, bzip2 and sqlite in it.\n"
+        }
     }
     print!("{page}");
     super::write(&place.folder, "compare.md", &page)

@@ -32,7 +32,7 @@ struct Program {
     defines: &'static [&'static str],
 }
 
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 5] = [
     Program {
         name: "lua",
         seeds: include_str!("../../seeds/lua.txt"),
@@ -69,9 +69,18 @@ const PROGRAMS: [Program; 4] = [
         ],
     },
     Program {
+        name: "bzip2",
+        seeds: "",
+        drawn: include_str!("../../seeds/bzip2-drawn.txt"),
+        input: ("blocks.c", include_str!("../../seeds/blocks.c")),
+        arguments: &[],
+        left_out: &["bzip2.c", "bzip2recover.c", "dlltest.c", "mk251.c", "spewG.c", "unzcrash.c"],
+        defines: &["-DBZ_NO_STDIO"],
+    },
+    Program {
         name: "sqlite",
         seeds: include_str!("../../seeds/sqlite.txt"),
-        drawn: "",
+        drawn: include_str!("../../seeds/sqlite-drawn.txt"),
         input: ("orders.c", include_str!("../../seeds/orders.c")),
         arguments: &[],
         left_out: &["shell.c"],
