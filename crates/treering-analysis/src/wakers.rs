@@ -174,13 +174,14 @@ impl<'a> Naming<'a> {
 }
 
 /// The beginnings of names, without underscores, of functions of the kernel that wake whoever waits for whatever.
-const EVERY_WAKING: [&str; 11] = [
+const EVERY_WAKING: [&str; 12] = [
     "try_to_wake_up",
     "ttwu",
     "default_wake_function",
     "autoremove_wake_function",
     "woken_wake_function",
     "wake_up",
+    "wake_bit_function",
     "wake_page_function",
     "folio_wake",
     "swake_up",

@@ -21,6 +21,8 @@ pub(crate) struct Blocked {
     /// The time of the clock when the recording began.
     start_ns: u64,
     threads: HashMap<u32, Waiting>,
+    /// How many waits were ended by a thread of the program whose stack was not seen.
+    pub(crate) without_stack: u64,
     /// The rows of the profile that say who ended waits, by waiting node, kind and stack of the waker.
     rows: HashMap<(NodeId, WakerKind, Option<NodeId>), usize>,
 }
@@ -70,7 +72,7 @@ enum Seen {
 
 impl Blocked {
     pub(crate) fn new(time: MetricId, count: MetricId, start_ns: u64) -> Self {
-        Self { time, count, start_ns, threads: HashMap::new(), rows: HashMap::new() }
+        Self { time, count, start_ns, threads: HashMap::new(), without_stack: 0, rows: HashMap::new() }
     }
 
     /// The metric that counts waits.
@@ -127,8 +129,7 @@ impl Blocked {
     /// thread that was never seen.
     pub(crate) fn enter(&mut self, profile: &mut Profile, tid: u32, time: u64, root: NodeId) {
         let Some(waiting) = self.threads.get_mut(&tid) else { return };
-        let waking = waiting.waking.take();
-        waiting.by = None;
+        let (waking, by) = (waiting.waking.take(), waiting.by.take());
         let Some(since) = waiting.since.take() else { return };
         let node = match waiting.last_seen {
             Some(Seen::Blocking(node) | Seen::Running(node)) if waiting.preempted => node,
@@ -147,6 +148,7 @@ impl Blocked {
         let waking = waking
             .filter(|_| !preempted)
             .filter(|waking| self.add_end(profile, (node, waking.kind, waking.waker), end_ns - start_ns));
+        self.without_stack += u64::from(waking.is_some() && by.is_some());
         if let Some(timeline) = &mut profile.timeline {
             let (start_ns, end_ns) = (start_ns - self.start_ns, end_ns - self.start_ns);
             let waking = waking.map(|waking| {

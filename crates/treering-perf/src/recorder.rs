@@ -246,11 +246,19 @@ impl Recorder {
         loop {
             let until = next_checkpoint.min(duration.unwrap_or(Duration::MAX));
             let patience = until.saturating_sub(self.started.elapsed()).min(self.session.patience());
+            let paused = self.wakers.paused_until_ns;
+            let patience = paused.map_or(patience, |until| {
+                patience.min(Duration::from_nanos(until.saturating_sub(monotonic_ns())))
+            });
             poll(&fds, patience, &mut ready).map_err(system("waiting for samples"))?;
             self.session.look();
             let read_later = self.cuts.read_later();
             self.take(monotonic_ns().saturating_sub(SETTLE_NS));
             self.session.reads_stacks = self.cuts.read_later() > read_later;
+            if self.wakers.paused_until_ns.is_some_and(|until| monotonic_ns() >= until) {
+                self.wakers.paused_until_ns = None;
+                self.session.set_stacks(true);
+            }
             self.session.short_lives = self.threads.iter().flatten().any(ThreadSampling::live_shortly);
             if ready[1] && watch.end_by_signals(observer) {
                 return Ok(Reason::Interrupted);
@@ -463,7 +471,13 @@ impl Recorder {
             Wanted::All { .. } => true,
             Wanted::StackOf(known) => known == by,
         };
-        if !is_wanted || !self.wakers.may_unwind(sample.time) {
+        if !is_wanted {
+            return;
+        }
+        if !self.wakers.may_unwind(sample.time) {
+            if self.wakers.paused_until_ns.is_none() && self.session.set_stacks(false) {
+                self.wakers.paused_until_ns = Some(self.wakers.next_piece_ns());
+            }
             return;
         }
         let kind = if woken.in_soft_interrupt { WakerKind::SoftInterrupt } else { WakerKind::Thread };
@@ -660,10 +674,11 @@ impl Recorder {
             }
             self.profile.metadata.note(note);
         }
-        if self.wakers.without_stack > 0 {
+        if blocked.without_stack > 0 {
             self.profile.metadata.note(format!(
-                "{} wakings have the thread that woke and not its stack, to keep the cost of recording low",
-                self.wakers.without_stack
+                "{} of the waits were ended by a thread of the program whose stack was not taken, to keep the cost of \
+                 recording low",
+                blocked.without_stack
             ));
         }
     }

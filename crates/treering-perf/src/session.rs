@@ -505,6 +505,20 @@ impl Session {
         self.of_machine().try_for_each(|handle| handle.event.enable())
     }
 
+    /// Stops the events that bring the stacks of wakers, or starts them again; tells whether it did. Of a program with very many
+    /// threads that would take longer than it saves.
+    pub(crate) fn set_stacks(&self, on: bool) -> bool {
+        const MOST: usize = 256;
+        let brings = |handle: &&Handle| self.events[handle.sampled].purpose == Purpose::Wakers;
+        let handles = || self.handles.iter().filter(brings);
+        let few = handles().count() <= MOST;
+        for handle in handles().filter(|_| few) {
+            // The event of a thread that has ended is gone.
+            let _ = if on { handle.event.enable() } else { handle.event.disable() };
+        }
+        few
+    }
+
     /// Stops the events of all threads of the machine.
     pub(crate) fn disable_machine(&self) {
         self.of_machine().for_each(|handle| _ = handle.event.disable());

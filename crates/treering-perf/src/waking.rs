@@ -214,8 +214,8 @@ pub(crate) struct Wakers {
     wakings: Pace,
     /// When the wakings of the whole machine became too many to be looked at, in nanoseconds of the kernel's clock.
     pub(crate) gave_up_ns: Option<u64>,
-    /// How many wakings have no stack since there were too many.
-    pub(crate) without_stack: u64,
+    /// Until when no stacks are taken, by the kernel's clock, if they are not.
+    pub(crate) paused_until_ns: Option<u64>,
     /// How many were lost.
     pub(crate) lost: u64,
     /// By thread that is none of the program's: whether it is the kernel's, and its name.
@@ -265,9 +265,12 @@ const MOST_NAMES: usize = 1 << 16;
 impl Wakers {
     /// Whether another stack may be unwound at a time; counts it.
     pub(crate) fn may_unwind(&mut self, time_ns: u64) -> bool {
-        let may = self.stacks.allows(time_ns, MOST_STACKS);
-        self.without_stack += u64::from(!may);
-        may
+        self.stacks.allows(time_ns, MOST_STACKS)
+    }
+
+    /// When stacks may be unwound again, after as many as may be were.
+    pub(crate) fn next_piece_ns(&self) -> u64 {
+        self.stacks.since_ns + PIECE_NS
     }
 
     /// Whether there are too many wakings on the machine, from now on; counts one.
@@ -363,7 +366,7 @@ format:
         let mut wakers = Wakers::default();
         let mut unwound = |time_ns| (0..500).filter(|_| wakers.may_unwind(time_ns)).count();
         assert_eq!([10, 20, PIECE_NS + 10, 2 * PIECE_NS + 10].map(&mut unwound), [200, 0, 200, 200]);
-        assert_eq!(wakers.without_stack, 1400);
+        assert_eq!(wakers.next_piece_ns(), 3 * PIECE_NS + 10);
     }
 
     #[test]
