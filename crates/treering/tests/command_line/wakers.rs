@@ -104,11 +104,15 @@ fn sleeps_are_ended_by_the_timer() {
     let Some(places) = places(&session, "sleep") else { return };
     let by_interrupt = |waker: &Value| waker["waker"] == "interrupt" && list(&waker["threads"]).is_empty();
     let (all, by_timer) = ended(&places, "pause_for", by_interrupt);
-    assert!(all >= ROUNDS && by_timer * 10 >= all * 9, "{by_timer} of {all}: {places:#}");
+    let (_, known) = ended(&places, "pause_for", |_| true);
+    assert!(all >= ROUNDS && by_timer == known, "{by_timer} of {known}: {places:#}");
     let timers =
         |waker: &Value| waker["through"]["function"].as_str().is_some_and(|name| name.contains("timer"));
     let (_, through_timer) = ended(&places, "pause_for", timers);
     assert_eq!(through_timer, by_timer, "{places:#}");
+    if known * 10 < all * 9 {
+        skip("the kernel hands over no events of an idle processor");
+    }
 }
 
 #[test]
@@ -142,26 +146,36 @@ fn wakers_of_two_parts_of_a_run_add_up_to_those_of_the_whole() {
 fn wakings_are_those_that_perf_sees() {
     let Some(perf) = installed("perf") else { return skip("perf is not installed") };
     let session = Session::new();
-    let path = waits(&session);
-    let rounds = ROUNDS.to_string();
+    // Perf watches our recording, so both see the same wakings.
     let file = session.path("perf.data");
+    let ours = session.command(&["record", "--off-cpu", "--force"]);
     let record = Command::new(&perf)
         .args(["record", "-q", "-a", "-e", "sched:sched_waking", "-o"])
         .arg(&file)
-        .arg(&path)
-        .args(["sleep", &rounds])
+        .arg("--")
+        .arg(ours.get_program())
+        .args(ours.get_args())
+        .arg("--")
+        .arg(waits(&session))
+        .args(["sleep", &ROUNDS.to_string()])
+        .current_dir(session.path("."))
+        .env("XDG_CACHE_HOME", session.path("cache"))
         .output();
     if !record.is_ok_and(|output| output.status.success()) {
         return skip("perf may not record sched:sched_waking");
     }
     let script = Command::new(&perf).args(["script", "-i"]).arg(&file).output().expect("perf runs");
     let script = String::from_utf8_lossy(&script.stdout).into_owned();
-    // Of the program itself, and not of the parent's waiting for it.
-    let of_program = script.lines().filter(|line| line.contains("comm=waits ")).count() as u64;
-    let Some(places) = places(&session, "sleep") else { return };
-    let (all, known) = ended(&places, "pause_for", |_| true);
-    assert!((ROUNDS..ROUNDS + 5).contains(&all), "{places:#}");
-    assert!(known >= ROUNDS * 9 / 10 && (ROUNDS..=ROUNDS + 10).contains(&of_program), "{known} {of_program}");
+    let outcome = session.run(&["report", "--wakers", "--json", "--min", "0"]);
+    if !outcome.status.success() {
+        return skip("the kernel does not tell this user who wakes threads");
+    }
+    let report: Value = serde_json::from_str(&outcome.stdout).expect("it is JSON");
+    let (all, known) = ended(&report["places"], "pause_for", |_| true);
+    // Of the program itself; a few are of its start, or of sleeps whose timer ended before they began.
+    let by_perf = script.lines().filter(|line| line.contains("comm=waits ")).count() as u64;
+    assert!((ROUNDS..ROUNDS + 5).contains(&all), "{report:#}");
+    assert!(known.abs_diff(by_perf) <= ROUNDS / 10 + 2, "{known} and {by_perf}: {report:#}");
 }
 
 #[test]
