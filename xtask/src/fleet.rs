@@ -20,7 +20,7 @@ pub(crate) fn run() -> ExitCode {
     run.test("tests of treering-query", Ok(&mut unit));
     let mut test = workspace::cargo();
     test.args(["test", "--package", "treering", "--test", "command_line", "archive"]);
-    run.test("tests of archives", Ok(test.args(["--", "--show-output"])));
+    run.test("tests of archives", Ok(test.args(["--", "--show-output", "--include-ignored"])));
     run.leave_out(missing.iter().map(|name| format!("skipped: the package {name} is missing")));
     if spark.is_none() {
         run.leave_out(["skipped: java is missing, which Spark needs".to_owned()]);
