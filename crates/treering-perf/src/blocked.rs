@@ -44,13 +44,13 @@ struct Waiting {
     preempted: bool,
     /// Its process, once it was seen to leave a processor.
     pid: Option<u32>,
-    /// Who made it ready, and when by the kernel's clock.
+    /// The waker that made it ready, and when by the kernel's clock.
     waking: Option<Waking>,
     /// The thread of the program that did, as long as its stack was not seen.
     by: Option<(u32, u32)>,
 }
 
-/// What is wanted to know of the waker of a thread.
+/// The facts about the waker of a thread that are still wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Nothing: it does not wait, or its waker is known, or it is none of the program.
@@ -97,7 +97,7 @@ impl Blocked {
         thread.waking = thread.waking.filter(|waking| !preempted && waking.woken_ns + EARLY_NS >= time);
     }
 
-    /// What is wanted to know of the waker of a thread.
+    /// The facts about the waker of a thread that are still wanted.
     pub(crate) fn wants_waker(&self, tid: u32) -> Wanted {
         let Some(&Waiting { since, preempted, pid: Some(pid), waking, by, .. }) = self.threads.get(&tid)
         else {

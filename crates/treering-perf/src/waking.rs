@@ -1,4 +1,4 @@
-//! Who makes waiting threads ready: the tracepoint `sched:sched_waking`, where the kernel allows it.
+//! The wakers that make waiting threads ready: the tracepoint `sched:sched_waking`, where the kernel allows it.
 //!
 //! It fires in the context of the waker, which may be a thread of the program, any other thread, or an interrupt. Events of the
 //! program's threads bring the stacks of those that wake; those of the processors, cheap and without a stack, also see all
@@ -207,7 +207,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What is known of wakers: how many stacks may be unwound now, and the names of those that are not the program's.
+/// The state of recording wakers: how many stacks may be unwound now, and the names of those that are not the program's.
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
     stacks: Pace,
@@ -313,7 +313,7 @@ impl Wakers {
             (treering_proc::is_of_kernel(tid).unwrap_or(false), treering_proc::thread_name(tid))
         });
         match (*is_kernel, name.is_empty()) {
-            // What a thread of the kernel works for just now stands behind the first slash.
+            // Behind the first slash stands the work that a thread of the kernel does just now.
             (true, _) => {
                 let name = name.split('/').next().unwrap_or(name);
                 (WakerKind::KernelThread, format!("[thread {name} of the kernel]"))

@@ -1,4 +1,4 @@
-//! Who ended waits.
+//! The wakers that ended waits.
 
 use crate::{NodeId, Profile};
 

@@ -56,7 +56,7 @@ pub struct Profile {
     pub points: Vec<Point>,
     /// When costs arose, if that is known. It is that of one run.
     pub timeline: Option<Timeline>,
-    /// Who ended waits; empty where that was not recorded. Of a profile of several runs, those of all.
+    /// The wakers that ended waits; empty where that was not recorded. Of a profile of several runs, those of all.
     pub ended_waits: Vec<EndedWaits>,
     /// Counts of code by address; empty unless executions were counted.
     pub code: CodeCounts,

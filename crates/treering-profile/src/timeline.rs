@@ -79,7 +79,7 @@ pub struct Wait {
     pub node: NodeId,
     /// Whether it was ready all the time and only had no processor. Such waits have no cost in the metrics.
     pub preempted: bool,
-    /// Who ended it, where that is known.
+    /// The waker that ended it, where that is known.
     pub waking: Option<Waking>,
 }
 

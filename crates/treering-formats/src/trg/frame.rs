@@ -108,9 +108,9 @@ kinds! {
     Marks = 33 "MARKS",
     /// When samples were lost.
     LostSamples = 34 "LOST_SAMPLES",
-    /// Who ended waits, to be added to those known.
+    /// The wakers that ended waits, to be added to those known.
     EndedWaits = 35 "ENDED_WAITS",
-    /// Who ended single waits.
+    /// The wakers that ended single waits.
     Wakings = 36 "WAKINGS",
     /// The end: an index of all frames, and totals.
     End = 0xffff "END",

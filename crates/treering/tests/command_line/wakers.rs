@@ -1,4 +1,4 @@
-//! Who ended waits: `record --off-cpu` and `report --wakers`.
+//! The wakers that ended waits: `record --off-cpu` and `report --wakers`.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -58,7 +58,7 @@ impl Interval {
     }
 }
 
-/// Who ended a wait.
+/// The waker that ended a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WaitEnd {
     /// The index of the wait among those of the timeline.

@@ -1,4 +1,4 @@
-//! Who ended waits.
+//! The wakers that ended waits.
 
 use treering_analysis::{Basis, wait_metrics, waiting_places};
 use treering_profile::{MetricId, Profile};

@@ -26,7 +26,7 @@ pub(super) struct TwoProfiles {
     pub base_runs: Vec<bool>,
     /// Why the run changed.
     pub changes: Option<Changes>,
-    /// What is compared.
+    /// The parts that are compared.
     pub compared: Compared,
 }
 
