@@ -131,14 +131,12 @@ impl<'a> Naming<'a> {
     ) -> (WakerKind, Option<FunctionId>, Option<FunctionId>) {
         let resolved = Profile::waker_kind(kind, waker, &self.entries);
         let Some(waker) = waker else { return (resolved, None, None) };
-        match (resolved, kind) {
-            (WakerKind::Thread | WakerKind::SoftInterrupt, _) => {
+        match resolved {
+            WakerKind::Thread | WakerKind::SoftInterrupt => {
                 let is_root = self.profile.tree.parent(waker).is_none();
                 (resolved, Some(self.own[waker.index()]).filter(|_| !is_root), None)
             }
-            // Of a soft interrupt in a thread of the program the stack is that of the thread.
-            (WakerKind::Interrupt, WakerKind::SoftInterrupt) => (resolved, None, self.telling(waker)),
-            (WakerKind::Interrupt, _) => (resolved, None, self.telling(waker)),
+            WakerKind::Interrupt => (resolved, None, self.telling(waker)),
             _ => (resolved, Some(self.outermost(waker)), None),
         }
     }
