@@ -30,4 +30,5 @@ pub(crate) mod state;
 pub(crate) mod status_watch;
 pub(crate) mod syscall;
 pub(crate) mod thread;
+mod thread_stop;
 pub(crate) mod waiting_call;

@@ -25,6 +25,7 @@ use crate::tracer::rseq::Restartable;
 use crate::tracer::signal::is_caught;
 use crate::tracer::state::Tracer;
 use crate::tracer::thread::{Left, Parked, State, Thread};
+use crate::tracer::thread_stop::ThreadStop;
 use treering_proc::{Mapping, status};
 
 /// How long a thread may take to stop.
@@ -125,17 +126,18 @@ impl Tracer {
         thread.parked = Some(Parked { registers });
         thread.area = give_area(space, &mut stopped, own.0.gs_base)?;
         self.begin_selecting(thread, space, None);
-        let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
         let at = registers.0.rip;
         registers.0.gs_base = space.areas.gs_base(thread.area);
-        registers.0.rip = if is_interrupted_call(&registers) {
-            space.enter_behind_call(at, thread.area, &mut registers, &mut stopped)?
-        } else {
-            registers.0.orig_rax = u64::MAX;
-            space.enter(at, &mut stopped)?.unwrap_or(at)
-        };
-        stop_again(&mut stopped)?;
-        sys::set_registers(tid, &registers)?;
+        ThreadStop::with(thread, space, false, |stop| {
+            registers.0.rip = if is_interrupted_call(&registers) {
+                stop.enter_behind_call(at, &mut registers)?
+            } else {
+                registers.0.orig_rax = u64::MAX;
+                stop.enter(at)?.unwrap_or(at)
+            };
+            stop_again(stop.stopped)?;
+            sys::set_registers(tid, &registers)
+        })?;
         thread.slow_path.note_transfer(BranchKind::Start, None, Some(at));
         thread.parked = None;
         Ok(())
@@ -180,14 +182,14 @@ impl Tracer {
             self.threads.get_mut(&tid).into_iter().for_each(|thread| thread.parked = parked);
             return Ok(true);
         }
-        let parked = self.with(tid, false, |thread, space, registers, stopped| {
-            if !space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)? {
+        let parked = self.with(tid, false, |stop, registers| {
+            if !stop.restore_program_state(registers)? {
                 // It is asked again a little later.
                 return Ok(false);
             }
-            registers.0.gs_base = space.areas.slot(thread.area, OWN_GS);
+            registers.0.gs_base = stop.space.areas.slot(stop.thread.area, OWN_GS);
             sys::set_registers(tid, registers)?;
-            thread.parked = Some(Parked { registers: *registers });
+            stop.thread.parked = Some(Parked { registers: *registers });
             Ok(true)
         })?;
         Ok(parked.unwrap_or(true))
@@ -218,7 +220,7 @@ impl Tracer {
             };
             let cleared = self.counted(tid).map_or(Ok(()), |(thread, program)| {
                 let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
-                program.space.take_away(&mut stopped)
+                take_away(&program.space, &mut stopped)
             });
             self.note_left(tid, cleared);
             let limited = self.give_most_addresses_back(self.process_of(tid));
@@ -290,24 +292,17 @@ fn is_interrupted_call(registers: &Registers) -> bool {
     registers.0.orig_rax as i64 >= 0 && AGAIN.contains(&(registers.0.rax as i64))
 }
 
-impl AddressSpace {
+impl ThreadStop<'_, '_> {
     /// Where a thread continues whose system call, directly before `address`, was interrupted. It is the
     /// place behind the call of the system call page: the kernel steps back from there to restart the call.
-    fn enter_behind_call(
-        &mut self,
-        address: u64,
-        area: usize,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<u64> {
+    fn enter_behind_call(&mut self, address: u64, registers: &mut Registers) -> io::Result<u64> {
         /// The length of `syscall`, `sysenter` and `int 0x80`.
         const LENGTH: u64 = 2;
         let call = address.wrapping_sub(LENGTH);
-        let entry = self.enter(call, thread)?;
-        let block =
-            self.cache.blocks.at(call).filter(|&block| self.cache.blocks.get(block).end == End::System);
-        if let Some(block) = block {
-            self.areas.set_call_next(area, self.cache.blocks.behind_last_instruction(block));
+        let entry = self.enter(call)?;
+        let blocks = &self.space.cache.blocks;
+        if let Some(block) = blocks.at(call).filter(|&block| blocks.get(block).end == End::System) {
+            self.space.areas.set_call_next(self.thread.area, blocks.behind_last_instruction(block));
             return Ok(BEHIND_CALL);
         }
         // Without a translated call, the thread makes the call again itself, also after a signal.
@@ -316,15 +311,15 @@ impl AddressSpace {
         registers.0.orig_rax = u64::MAX;
         Ok(entry.unwrap_or(call))
     }
+}
 
-    /// Removes everything of the tracer from a process whose threads are parked, and makes its code executable again.
-    fn take_away(&self, thread: &mut StoppedThread<'_>) -> io::Result<()> {
-        take_mappings_away(thread, Some(self));
-        let here = treering_proc::mappings(thread.tid)?;
-        match here.iter().any(|mapping| mapping.start == SYSCALL_PAGE) {
-            true => Err(io::Error::other("the kernel keeps our memory mapped")),
-            false => Ok(()),
-        }
+/// Removes everything of the tracer from a process whose threads are parked, and makes its code executable again.
+fn take_away(space: &AddressSpace, thread: &mut StoppedThread<'_>) -> io::Result<()> {
+    take_mappings_away(thread, Some(space));
+    let here = treering_proc::mappings(thread.tid)?;
+    match here.iter().any(|mapping| mapping.start == SYSCALL_PAGE) {
+        true => Err(io::Error::other("the kernel keeps our memory mapped")),
+        false => Ok(()),
     }
 }
 

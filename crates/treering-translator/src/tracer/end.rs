@@ -35,13 +35,12 @@ impl Tracer {
     /// Takes the counts of a thread that executes at most the instruction that it stands at.
     pub(crate) fn take_last_counts(&mut self, tid: i32) -> io::Result<()> {
         let born = self.untold_child(tid).map_or(Ok(()), |child| self.note_clone(tid, child));
-        let presented = self.with(tid, false, |thread, space, registers, stopped| {
+        let presented = self.with(tid, false, |stop, registers| {
             // A thread that ends cannot make remote system calls. Its address matters only if it was running.
-            stopped.gone = true;
-            let lent = space.lent(registers.0.rip);
-            let presented =
-                space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
-            thread.last_count = space.areas.running_count(thread.area, lent.is_some(), tid)?;
+            stop.stopped.gone = true;
+            let lent = stop.space.lent(registers.0.rip);
+            let presented = stop.restore_program_state(registers)?;
+            stop.thread.last_count = stop.space.areas.running_count(stop.thread.area, lent.is_some(), tid)?;
             Ok(presented)
         });
         self.look_for_open_function(tid);

@@ -2,10 +2,10 @@
 
 use std::io;
 
-use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Stop};
 use crate::tracer::state::Tracer;
 use crate::tracer::thread::Thread;
+use crate::tracer::thread_stop::ThreadStop;
 
 /// `PTRACE_EVENT_STOP`, which the C library's header lacks.
 pub(crate) const EVENT_STOP: i32 = 128;
@@ -75,14 +75,10 @@ impl Tracer {
             self.affinity.part();
             return sys::resume(tid, 0);
         };
-        let (area, mut held) = (thread.area, std::mem::take(&mut thread.held));
-        if !program.space.areas.has_request(area) {
-            thread.held = held;
+        if !program.space.areas.has_request(thread.area) {
             return self.before_call(tid);
         }
-        let mut stopped = StoppedThread::new(tid, true, &mut held);
-        let answered = program.space.dispatch(area, &mut thread.slow_path, &mut stopped);
-        thread.held = held;
+        let answered = ThreadStop::with(thread, &mut program.space, true, |stop| stop.dispatch());
         self.requests += 1;
         answered.and_then(|()| self.select(tid))?;
         self.keep(tid);

@@ -8,14 +8,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::address_space::AddressSpace;
 use crate::surroundings::clock::{beginning, time_value};
 use crate::sys::layout::FILTER;
-use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 use crate::tracer::opened_code::path_at;
 use crate::tracer::syscall::{again, skip};
 use crate::tracer::thread::{Call, HeldCall, Verdict};
+use crate::tracer::thread_stop::ThreadStop;
 use treering_proc::status;
 
 /// The most bytes that one call of `getrandom` gives.
@@ -54,37 +53,34 @@ enum Told {
     Futex,
 }
 
-impl AddressSpace {
+impl ThreadStop<'_, '_> {
     /// Answers a call in the kernel's place, or changes what the kernel is told, where surroundings are held. Returns
     /// nothing for other calls.
-    pub(crate) fn held_call(
-        &mut self,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Option<Verdict>> {
+    pub(crate) fn held_call(&mut self, registers: &mut Registers) -> io::Result<Option<Verdict>> {
         let number = registers.0.orig_rax as i64;
         if matches!(number, libc::SYS_open | libc::SYS_openat) {
-            return self.open_held(registers, thread);
+            return self.open_held(registers);
         }
-        if self.surroundings.held.is_none() {
+        if self.space.surroundings.held.is_none() {
             return Ok(None);
         }
-        if answers(number) && self.release_for_call(registers, thread)? {
-            return again(registers, thread).map(Some);
+        if answers(number) && self.release_for_call(registers)? {
+            return again(registers, self.stopped).map(Some);
         }
-        if let Some(answer) = self.held_answer(registers, thread.tid) {
-            return skip(registers, answer, thread).map(Some);
+        if let Some(answer) = self.held_answer(registers) {
+            return skip(registers, answer, self.stopped).map(Some);
         }
         if number == libc::SYS_getrusage {
             return Ok(Some(Verdict::Watch(Call::Held(HeldCall::Usage(registers.0.rsi)))));
         }
-        self.hold_wait(registers, thread)
+        self.hold_wait(registers)
     }
 
     /// The result of a call about the time or for random numbers; nothing if the kernel is to give it.
-    fn held_answer(&mut self, registers: &Registers, tid: i32) -> Option<i32> {
+    fn held_answer(&mut self, registers: &Registers) -> Option<i32> {
         let r = &registers.0;
-        let held = self.surroundings.held.as_mut()?;
+        let held = self.space.surroundings.held.as_mut()?;
+        let tid = self.stopped.tid;
         let put = |place: u64, bytes: &[u8]| place == 0 || sys::write_memory(tid, place, bytes);
         let (result, is_told) = match r.orig_rax as i64 {
             libc::SYS_getrandom if r.rdx & !RANDOM_FLAGS == 0 => {
@@ -117,16 +113,12 @@ impl AddressSpace {
     }
 
     /// Watches a wait that may end because its time is over.
-    fn hold_wait(
-        &mut self,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Option<Verdict>> {
-        let Some(held) = &self.surroundings.held else { return Ok(None) };
+    fn hold_wait(&mut self, registers: &mut Registers) -> io::Result<Option<Verdict>> {
+        let Some(held) = &self.space.surroundings.held else { return Ok(None) };
         let now = held.clock.now();
         let r = &mut registers.0;
         let arguments = [r.rdi, r.rsi, r.rdx, r.r10, r.r8];
-        let wait = wait_of(r.orig_rax as i64, arguments, now, |place| time_at(thread.tid, place));
+        let wait = wait_of(r.orig_rax as i64, arguments, now, |place| time_at(self.stopped.tid, place));
         let Some(wait) = wait else { return Ok(None) };
         let program = [r.rsi, r.rdx, r.r10];
         let place = r.gs_base + u64::from(FILTER);
@@ -140,10 +132,10 @@ impl AddressSpace {
             let date = if told == Told::Futex { date } else { Duration::ZERO };
             let until = date.saturating_add(Duration::from_nanos(wait.time)).as_nanos();
             let until = u64::try_from(until).unwrap_or(u64::MAX);
-            if !sys::write_memory(thread.tid, place, &time_value(until, 1)) {
+            if !sys::write_memory(self.stopped.tid, place, &time_value(until, 1)) {
                 return Ok(Some(Verdict::Refuse("there is no room for the time until which it waits")));
             }
-            sys::set_registers(thread.tid, registers)?;
+            sys::set_registers(self.stopped.tid, registers)?;
         }
         let until = now.saturating_add(wait.time);
         let held = HeldCall::Wait { until, timed_out: wait.timed_out, program };
@@ -152,47 +144,38 @@ impl AddressSpace {
 
     /// A program opens a file for reading: random numbers come from a file of held ones, and what tells of the real machine
     /// is noted.
-    fn open_held(
-        &mut self,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Option<Verdict>> {
+    fn open_held(&mut self, registers: &mut Registers) -> io::Result<Option<Verdict>> {
         let r = &mut registers.0;
         let program = [r.rdi, r.rsi];
         let is_at = r.orig_rax as i64 == libc::SYS_openat;
         let (name, flags) = if is_at { (r.rsi, r.rdx) } else { (r.rdi, r.rsi) };
-        let Some(path) = path_at(thread.tid, name) else { return Ok(None) };
-        if self.surroundings.level.is_some() && tells_of_processor(&path) {
-            self.surroundings.note_not_held(format!("it read {}", path.display()));
+        let Some(path) = path_at(self.stopped.tid, name) else { return Ok(None) };
+        if self.space.surroundings.level.is_some() && tells_of_processor(&path) {
+            self.space.surroundings.note_not_held(format!("it read {}", path.display()));
         }
         let is_random = ["/dev/urandom", "/dev/random"].iter().any(|&random| path == Path::new(random));
-        let Some(held) = self.surroundings.held.as_mut().filter(|_| is_random) else { return Ok(None) };
+        let Some(held) = self.space.surroundings.held.as_mut().filter(|_| is_random) else { return Ok(None) };
         let only_reads = flags & libc::O_ACCMODE as u64 == libc::O_RDONLY as u64;
-        let file = held.random_file.as_ref().filter(|_| only_reads && status::shares_names(thread.tid));
+        let file = held.random_file.as_ref().filter(|_| only_reads && status::shares_names(self.stopped.tid));
         let Some(file) = file else {
-            self.surroundings.note_not_held(format!("it opened {}", path.display()));
+            self.space.surroundings.note_not_held(format!("it opened {}", path.display()));
             return Ok(None);
         };
         let mut other = file.path().as_os_str().as_bytes().to_vec();
         other.push(0);
         let place = r.gs_base + u64::from(FILTER);
-        if !sys::write_memory(thread.tid, place, &other) {
+        if !sys::write_memory(self.stopped.tid, place, &other) {
             return Ok(Some(Verdict::Refuse("there is no room for the name of its random numbers")));
         }
         *(if is_at { &mut r.rsi } else { &mut r.rdi }) = place;
-        sys::set_registers(thread.tid, registers)?;
+        sys::set_registers(self.stopped.tid, registers)?;
         Ok(Some(Verdict::Watch(Call::Held(HeldCall::Random(program)))))
     }
 
     /// A watched call has returned.
-    pub(crate) fn after_held_call(
-        &mut self,
-        call: HeldCall,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<()> {
+    pub(crate) fn after_held_call(&mut self, call: HeldCall, registers: &mut Registers) -> io::Result<()> {
         let result = registers.0.rax as i64;
-        let Some(held) = &mut self.surroundings.held else { return Ok(()) };
+        let Some(held) = &mut self.space.surroundings.held else { return Ok(()) };
         let r = &mut registers.0;
         match call {
             HeldCall::Wait { until, timed_out, program } => {
@@ -203,7 +186,7 @@ impl AddressSpace {
             }
             HeldCall::Usage(place) => {
                 let times = [time_value(held.clock.read(), 1000), [0; 16]].concat();
-                if result == 0 && !sys::write_memory(thread.tid, place, &times) {
+                if result == 0 && !sys::write_memory(self.stopped.tid, place, &times) {
                     r.rax = i64::from(-libc::EFAULT) as u64;
                 }
             }
@@ -213,12 +196,12 @@ impl AddressSpace {
                 if (-4095..0).contains(&result) {
                     // A program of another user may not open it: it gets what it asked for.
                     held.random_file = None;
-                    again(registers, thread)?;
+                    again(registers, self.stopped)?;
                     return Ok(());
                 }
             }
         }
-        sys::set_registers(thread.tid, registers)
+        sys::set_registers(self.stopped.tid, registers)
     }
 }
 

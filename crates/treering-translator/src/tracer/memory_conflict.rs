@@ -6,14 +6,13 @@
 
 use std::io;
 
-use crate::address_space::AddressSpace;
 use crate::program::region::PAGE;
 use crate::sys::layout::{
     ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE, TABLES, TABLES_SIZE, UNIT_SIZE,
 };
-use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 use crate::tracer::thread::Verdict;
+use crate::tracer::thread_stop::ThreadStop;
 use treering_proc::Mapping;
 
 /// The areas that lie at the same addresses in every process, with their sizes.
@@ -43,15 +42,16 @@ enum Ours {
     Other,
 }
 
-impl AddressSpace {
+impl ThreadStop<'_, '_> {
     /// The part of our memory that lies between two addresses.
     fn ours_within(&self, from: u64, to: u64) -> Option<Ours> {
         let overlaps = |start: u64, size: u64| start < to && from < start + size;
         let is_other = FIXED.iter().any(|&(start, size)| overlaps(start, size))
-            || self.cache.units.iter().any(|unit| overlaps(unit.base, UNIT_SIZE));
+            || self.space.cache.units.iter().any(|unit| overlaps(unit.base, UNIT_SIZE));
         match is_other {
             true => Some(Ours::Other),
             false => self
+                .space
                 .areas
                 .segment_bases
                 .iter()
@@ -66,25 +66,23 @@ impl AddressSpace {
         &mut self,
         (start, length): (u64, u64),
         gives_way: bool,
-        area: usize,
         registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
     ) -> io::Result<Option<Verdict>> {
         let end = start.saturating_add(length).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
         Ok(match self.ours_within(start, end) {
             None => None,
-            Some(Ours::Counters) if !self.areas.has_trees() && self.areas.threads() == 1 => {
-                self.areas.move_counters((start, end), thread)?;
+            Some(Ours::Counters) if !self.space.areas.has_trees() && self.space.areas.threads() == 1 => {
+                self.space.areas.move_counters((start, end), self.stopped)?;
                 // The thread makes the call again, from where its counters are now.
                 registers.0.rip -= SYSTEM_CALL;
                 registers.0.rax = registers.0.orig_rax;
                 registers.0.orig_rax = u64::MAX;
-                registers.0.gs_base = self.areas.gs_base(area);
-                sys::set_registers(thread.tid, registers)?;
+                registers.0.gs_base = self.space.areas.gs_base(self.thread.area);
+                sys::set_registers(self.stopped.tid, registers)?;
                 Some(Verdict::Go)
             }
             Some(_) if gives_way => {
-                self.warnings.push(NOT_GIVEN);
+                self.space.warnings.push(NOT_GIVEN);
                 None
             }
             Some(Ours::Other) => Some(Verdict::Refuse(OVER_CODE)),
@@ -95,7 +93,7 @@ impl AddressSpace {
     /// Notes that the heap could not grow to an address because our memory is in the way.
     pub(crate) fn heap_grown(&mut self, wanted: u64, end: u64) {
         if end < wanted && self.ours_within(end, wanted).is_some() {
-            self.warnings.push(SMALL_HEAP);
+            self.space.warnings.push(SMALL_HEAP);
         }
     }
 }

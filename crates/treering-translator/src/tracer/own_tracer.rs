@@ -116,21 +116,20 @@ impl Tracer {
         if role.shown.is_some() {
             return Ok(true);
         }
-        let shown = self.with(tid, false, |thread, space, registers, stopped| {
-            if thread.state != State::Running {
+        let shown = self.with(tid, false, |stop, registers| {
+            if stop.thread.state != State::Running {
                 return Ok(None);
             }
             let in_call = registers.0.orig_rax as i64 >= 0;
-            let lent = space.lent(registers.0.rip).filter(|_| !in_call);
-            let known =
-                space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
+            let lent = stop.space.lent(registers.0.rip).filter(|_| !in_call);
+            let known = stop.restore_program_state(registers)?;
             if let Some(lent) = lent {
-                space.areas.return_count(thread.area, lent, tid)?;
+                stop.space.areas.return_count(stop.thread.area, lent, tid)?;
             }
-            let shown = of_program(space, thread, registers);
+            let shown = of_program(stop.space, stop.thread, registers);
             // In a system call, the kernel continues behind the call, where a block ends anyway.
             if known && !in_call {
-                space.continue_translated(registers, stopped)?;
+                stop.continue_translated(registers)?;
             }
             Ok(Some(shown))
         })?;
@@ -190,12 +189,12 @@ impl Tracer {
     }
 
     fn attach_own(&mut self, tid: i32, other: i32) -> io::Result<()> {
-        self.with(tid, true, |thread, _, registers, stopped| {
-            if !std::mem::replace(&mut thread.role.waits_stop, true) {
-                stopped.remotely(filter::install_for_waiting)?;
+        self.with(tid, true, |stop, registers| {
+            if !std::mem::replace(&mut stop.thread.role.waits_stop, true) {
+                stop.stopped.remotely(filter::install_for_waiting)?;
             } else {
                 let registers = *registers;
-                stopped.skip_call(&registers)?;
+                stop.stopped.skip_call(&registers)?;
             }
             (registers.0.rax, registers.0.orig_rax) = (0, u64::MAX);
             sys::set_registers(tid, registers)

@@ -9,59 +9,54 @@ use crate::address_space::AddressSpace;
 use crate::areas::tree_frame::with_flags;
 use crate::areas::tree_layout::SLOTS;
 use crate::cache::block::{End, Position};
-use crate::counting::slow_path::{PartialExecution, SlowPathCounts};
+use crate::counting::slow_path::PartialExecution;
 use crate::sys::layout::{LOOP_REGISTER, RESUME, SAVED_R11, SAVED_RAX, SAVED_RCX, TARGET, counter_slot};
-use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::syscall_page::{BEHIND_CALL, in_block};
 use crate::sys::{self, Registers};
+use crate::tracer::thread_stop::ThreadStop;
 
 /// More added instructions than this never follow each other, except where frames are left.
 const MOST_STEPS: usize = 2000;
 
-impl AddressSpace {
+impl ThreadStop<'_, '_> {
     /// Changes the registers of a stopped thread to those that the program would have, with the address of
     /// its next instruction. A partial execution of a block is noted.
     ///
     /// Instructions that the translator added are executed here up to the program's next instruction. If they
     /// enclose an instruction of the program that has not been executed, they are undone. Returns whether the
     /// thread was in translated code.
-    pub(crate) fn restore_program_state(
-        &mut self,
-        area: usize,
-        registers: &mut Registers,
-        slow_path: &mut SlowPathCounts,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<bool> {
+    pub(crate) fn restore_program_state(&mut self, registers: &mut Registers) -> io::Result<bool> {
         let mut steps = 0;
         while steps < MOST_STEPS {
-            steps += usize::from(!self.cache.is_unwinding(registers.0.rip));
-            if self.areas.has_trees() && self.finish_search(area, registers, thread)? {
+            steps += usize::from(!self.space.cache.is_unwinding(registers.0.rip));
+            if self.space.areas.has_trees() && self.finish_search(registers)? {
                 continue;
             }
-            let rip = in_block(registers.0.rip, self.areas.call_next(area));
+            let rip = in_block(registers.0.rip, self.space.areas.call_next(self.thread.area));
             registers.0.rip = rip;
-            let Some(unit) = self.cache.unit_of(rip) else { return Ok(true) };
-            let position = self.cache.blocks.position(&self.cache.units[unit], rip);
+            let Some(unit) = self.space.cache.unit_of(rip) else { return Ok(true) };
+            let position = self.space.cache.blocks.position(&self.space.cache.units[unit], rip);
             if let Some(position) = position.filter(|position| position.exact) {
-                self.settle(position, area, registers, slow_path);
+                self.settle(position, registers);
                 return Ok(true);
             }
             let mut bytes = [0; 16];
-            self.cache.units[unit].read(rip, &mut bytes);
-            let mut machine = Here { space: self, area, registers, tid: thread.tid };
+            self.space.cache.units[unit].read(rip, &mut bytes);
+            let mut machine =
+                Here { space: self.space, area: self.thread.area, registers, tid: self.stopped.tid };
             match (interpret::step(&bytes, rip, &mut machine), position) {
                 (Stepped::To(next), _) => registers.0.rip = next,
                 // An exiting thread needs no answer.
-                (Stepped::SystemCall, _) if thread.gone => {
-                    self.drop_request(area, slow_path);
+                (Stepped::SystemCall, _) if self.stopped.gone => {
+                    self.drop_request();
                     return Ok(false);
                 }
                 (Stepped::SystemCall, _) => {
-                    self.finish_request(area, registers, slow_path, thread)?;
+                    self.finish_request(registers)?;
                 }
                 (Stepped::Foreign, Some(position)) => {
-                    self.take_back(position, area, registers);
-                    self.settle(position, area, registers, slow_path);
+                    self.take_back(position, registers);
+                    self.settle(position, registers);
                     return Ok(true);
                 }
                 (Stepped::Foreign, None) => return Ok(false),
@@ -71,46 +66,36 @@ impl AddressSpace {
     }
 
     /// Has a thread, whose registers are the program's now, continue in translated code.
-    pub(crate) fn continue_translated(
-        &mut self,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<()> {
+    pub(crate) fn continue_translated(&mut self, registers: &mut Registers) -> io::Result<()> {
         let at = registers.0.rip;
-        registers.0.rip = self.enter(at, thread)?.unwrap_or(at);
-        sys::set_registers(thread.tid, registers)
+        registers.0.rip = self.enter(at)?.unwrap_or(at);
+        sys::set_registers(self.stopped.tid, registers)
     }
 
     /// Answers at once a request that the thread is about to make.
-    fn finish_request(
-        &mut self,
-        area: usize,
-        registers: &mut Registers,
-        slow_path: &mut SlowPathCounts,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<()> {
-        self.dispatch(area, slow_path, thread)?;
-        registers.set(Register::RAX, self.areas.slot(area, SAVED_RAX));
-        registers.set(Register::RCX, self.areas.slot(area, SAVED_RCX));
-        registers.set(Register::R11, self.areas.slot(area, SAVED_R11));
-        registers.0.rip = self.areas.slot(area, RESUME);
+    fn finish_request(&mut self, registers: &mut Registers) -> io::Result<()> {
+        self.dispatch()?;
+        registers.set(Register::RAX, self.slot(SAVED_RAX));
+        registers.set(Register::RCX, self.slot(SAVED_RCX));
+        registers.set(Register::R11, self.slot(SAVED_R11));
+        registers.0.rip = self.slot(RESUME);
         registers.0.orig_rax = u64::MAX;
         Ok(())
     }
 
     /// Restores the registers that were saved since the current instruction's translation began.
-    fn take_back(&mut self, position: Position, area: usize, registers: &mut Registers) {
-        let Some(unit) = self.cache.unit_of(position.start) else { return };
+    fn take_back(&mut self, position: Position, registers: &mut Registers) {
+        let Some(unit) = self.space.cache.unit_of(position.start) else { return };
         let (mut at, end) = (position.start, registers.0.rip);
-        let own = u64::from(counter_slot(self.cache.blocks.get(position.block).counter));
+        let own = u64::from(counter_slot(self.space.cache.blocks.get(position.block).counter));
         while at < end {
             let mut bytes = [0; 16];
-            self.cache.units[unit].read(at, &mut bytes);
+            self.space.cache.units[unit].read(at, &mut bytes);
             let (length, saved) = interpret::saved_register(&bytes, at);
             if let Some((slot, register)) =
                 saved.filter(|&(slot, _)| slot != own && slot != u64::from(TARGET))
             {
-                registers.set(register, self.areas.slot(area, slot as u32));
+                registers.set(register, self.slot(slot as u32));
             }
             at += length.max(1) as u64;
         }
@@ -118,28 +103,26 @@ impl AddressSpace {
 
     /// The value that a block's system call leaves in rcx, also where the kernel steps back to restart the call.
     fn left_by_call(&self, block: u32) -> u64 {
-        if self.cache.calls_at_page { BEHIND_CALL } else { self.cache.blocks.behind_last_instruction(block) }
+        if self.space.cache.calls_at_page {
+            BEHIND_CALL
+        } else {
+            self.space.cache.blocks.behind_last_instruction(block)
+        }
     }
 
     /// Sets the registers to those at one of the program's instructions.
-    fn settle(
-        &mut self,
-        position: Position,
-        area: usize,
-        registers: &mut Registers,
-        slow_path: &mut SlowPathCounts,
-    ) {
-        let block = self.cache.blocks.get(position.block);
+    fn settle(&mut self, position: Position, registers: &mut Registers) {
+        let block = self.space.cache.blocks.get(position.block);
         let is_inside = registers.0.rip != block.entry && position.offset < block.length;
         if let (Some(register), true) = (block.loop_register, is_inside) {
-            self.areas.set_slot(area, counter_slot(block.counter), registers.get(register));
-            registers.set(register, self.areas.slot(area, LOOP_REGISTER));
+            self.set_slot(counter_slot(block.counter), registers.get(register));
+            registers.set(register, self.slot(LOOP_REGISTER));
         }
         let (rip, at) = (registers.0.rip, block.address + u64::from(position.offset));
         registers.0.rip = at;
         if block.holds {
-            registers.set(Register::RCX, self.areas.slot(area, SAVED_RCX));
-            registers.set(Register::R11, self.areas.slot(area, SAVED_R11));
+            registers.set(Register::RCX, self.slot(SAVED_RCX));
+            registers.set(Register::R11, self.slot(SAVED_R11));
         }
         if block.end == End::System {
             let left = self.left_by_call(position.block);
@@ -148,46 +131,47 @@ impl AddressSpace {
                 registers.set(Register::RCX, next);
             }
         }
-        if let Some(model) = &mut self.model {
-            model.replay_up_to(position, rip.wrapping_sub(block.entry), at, area, &self.areas);
+        if let Some(model) = &mut self.space.model {
+            model.replay_up_to(
+                position,
+                rip.wrapping_sub(block.entry),
+                at,
+                self.thread.area,
+                &self.space.areas,
+            );
         }
         let Position { block: id, offset, done, counted, .. } = position;
         let is_whole = if counted { done == block.instructions } else { done == 0 };
         let is_added = block.in_batch || block.added_from != 0 && position.added;
         let rest = i64::from(block.instructions) + i64::from(block.ahead) - i64::from(done);
         if is_added && rest != 0 {
-            self.areas.correct_running_count(area, -rest);
+            self.space.areas.correct_running_count(self.thread.area, -rest);
         }
         if !is_whole {
-            slow_path.note_partial(PartialExecution { block: id, offset, done, counted });
+            self.thread.slow_path.note_partial(PartialExecution { block: id, offset, done, counted });
         }
     }
 
     /// Finishes a search for a child node in which a thread was stopped.
-    fn finish_search(
-        &mut self,
-        area: usize,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<bool> {
+    fn finish_search(&mut self, registers: &mut Registers) -> io::Result<bool> {
         let rip = registers.0.rip;
-        let found = self.cache.unit_of(rip).and_then(|unit| self.cache.units[unit].context);
+        let found = self.space.cache.unit_of(rip).and_then(|unit| self.space.cache.units[unit].context);
         let Some(routines) = found.filter(|routines| (routines.find..routines.find_end).contains(&rip))
         else {
             return Ok(false);
         };
         // The routine's first instruction saves rax, and its second one changes it.
         if rip > routines.find {
-            registers.set(Register::RAX, self.areas.slot(area, SLOTS.rax));
+            registers.set(Register::RAX, self.slot(SLOTS.rax));
         }
         if rip >= routines.find_uses {
-            registers.set(Register::new(2), self.areas.slot(area, SLOTS.rdx));
-            registers.0.eflags = with_flags(registers.0.eflags, self.areas.slot(area, SLOTS.flags));
+            registers.set(Register::new(2), self.slot(SLOTS.rdx));
+            registers.0.eflags = with_flags(registers.0.eflags, self.slot(SLOTS.flags));
         }
-        let (parent, callee) = (self.areas.slot(area, SLOTS.parent), self.areas.slot(area, SLOTS.callee));
-        let child = self.areas.child(area, parent as u32, callee as u32, thread)?;
+        let (parent, callee) = (self.slot(SLOTS.parent), self.slot(SLOTS.callee));
+        let child = self.space.areas.child(self.thread.area, parent as u32, callee as u32, self.stopped)?;
         registers.set(Register::R11, child.into());
-        registers.0.rip = self.areas.slot(area, SLOTS.go_on);
+        registers.0.rip = self.slot(SLOTS.go_on);
         Ok(true)
     }
 }

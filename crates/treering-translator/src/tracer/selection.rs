@@ -13,9 +13,9 @@ use crate::areas::counters::{ACTIVE, INACTIVE};
 use crate::program::watch::Watch;
 use crate::sys;
 use crate::sys::layout::SELECTED;
-use crate::sys::remote_syscall::StoppedThread;
 use crate::tracer::state::Tracer;
 use crate::tracer::thread::{Entered, Frame, State, Thread};
+use crate::tracer::thread_stop::ThreadStop;
 
 impl Entered {
     fn is_active(self) -> bool {
@@ -110,32 +110,27 @@ impl Tracer {
 
     /// Takes the counts of a stopped thread up to its next instruction.
     pub(crate) fn freeze(&mut self, tid: i32) -> io::Result<()> {
-        self.with(tid, false, |thread, space, registers, stopped| {
-            if thread.frozen || thread.state != State::Running {
+        self.with(tid, false, |stop, registers| {
+            if stop.thread.frozen || stop.thread.state != State::Running {
                 return Ok(());
             }
-            thread.frozen = true;
-            restore_and_go_on(thread, space, registers, stopped)?;
-            thread.slow_path.off = true;
-            thread.entered = Entered::default();
-            space.areas.deactivate(thread.area)
+            stop.thread.frozen = true;
+            restore_and_go_on(stop, registers)?;
+            stop.thread.slow_path.off = true;
+            stop.thread.entered = Entered::default();
+            stop.space.areas.deactivate(stop.thread.area)
         })?;
         Ok(())
     }
 }
 
 /// Leaves the block that a thread is in, so that its counts are those of the executed instructions.
-fn restore_and_go_on(
-    thread: &mut Thread,
-    space: &mut AddressSpace,
-    registers: &mut sys::Registers,
-    stopped: &mut StoppedThread<'_>,
-) -> io::Result<()> {
+fn restore_and_go_on(stop: &mut ThreadStop<'_, '_>, registers: &mut sys::Registers) -> io::Result<()> {
     let in_call = registers.0.orig_rax as i64 >= 0;
-    let known = space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
+    let known = stop.restore_program_state(registers)?;
     // In a system call, the kernel continues behind the call, where a block ends anyway.
     if known && !in_call {
-        space.continue_translated(registers, stopped)?;
+        stop.continue_translated(registers)?;
     }
     Ok(())
 }

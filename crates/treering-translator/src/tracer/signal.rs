@@ -18,20 +18,20 @@ impl Tracer {
     pub(crate) fn before_call(&mut self, tid: i32) -> io::Result<()> {
         // A wait that goes on has been watched before.
         let is_waiting = self.is_waiting(tid);
-        let verdict = self.with(tid, true, |thread, space, registers, stopped| {
-            if space.surroundings.is_any_held()
+        let verdict = self.with(tid, true, |stop, registers| {
+            if stop.space.surroundings.is_any_held()
                 && !is_waiting
-                && let Some(verdict) = space.held_call(registers, stopped)?
+                && let Some(verdict) = stop.held_call(registers)?
             {
                 return Ok(verdict);
             }
             if registers.0.orig_rax == libc::SYS_rseq as u64 {
-                let result = Restartable::answer(registers, &mut thread.restartable);
-                return skip(registers, result, stopped);
+                let result = Restartable::answer(registers, &mut stop.thread.restartable);
+                return skip(registers, result, stop.stopped);
             }
-            let verdict = space.before_call(thread.area, registers, stopped)?;
+            let verdict = stop.before_call(registers)?;
             if verdict == Verdict::Watch(Call::HandlerReturn) {
-                space.areas.keep_count(thread.area, tid)?;
+                stop.space.areas.keep_count(stop.thread.area, tid)?;
             }
             Ok(verdict)
         })?;
@@ -65,21 +65,21 @@ impl Tracer {
             return if self.waits_on(tid, is_entered, again)? { Ok(()) } else { self.resume(tid) };
         }
         let mut action = None;
-        self.with(tid, false, |thread, space, registers, stopped| {
+        self.with(tid, false, |stop, registers| {
             match (call, registers.0.rax) {
-                (Call::FaultAction(said), 0) => action = Some((thread.pid, said)),
-                (Call::Filtered(_), 0) => thread.own_rules.filters = true,
+                (Call::FaultAction(said), 0) => action = Some((stop.thread.pid, said)),
+                (Call::Filtered(_), 0) => stop.thread.own_rules.filters = true,
                 _ => {}
             }
             if call != Call::HandlerReturn {
-                return space.after_call(call, registers, stopped);
+                return stop.after_call(call, registers);
             }
             // The kernel has loaded the registers that the handler returns to.
             let target = registers.0.rip;
-            thread.slow_path.note_transfer(BranchKind::SignalReturn, None, Some(target));
-            space.areas.leave_signal(thread.area, tid)?;
-            thread.throttle.end();
-            if let Some(entry) = space.enter(target, stopped)? {
+            stop.thread.slow_path.note_transfer(BranchKind::SignalReturn, None, Some(target));
+            stop.space.areas.leave_signal(stop.thread.area, tid)?;
+            stop.thread.throttle.end();
+            if let Some(entry) = stop.enter(target)? {
                 registers.0.rip = entry;
                 sys::set_registers(tid, registers)?;
             }
@@ -96,8 +96,8 @@ impl Tracer {
     /// and gave it a filter.
     fn rules_call(&mut self, tid: i32) -> io::Result<()> {
         let is_attached = self.attached.is_some();
-        let answered = self.with(tid, true, |thread, _, registers, stopped| {
-            let (rules, r) = (&mut thread.own_rules, &registers.0);
+        let answered = self.with(tid, true, |stop, registers| {
+            let (rules, r) = (&mut stop.thread.own_rules, &registers.0);
             let answer = match r.rdi as i32 {
                 libc::PR_GET_SECCOMP => i32::from(rules.filters) * MODE_FILTER,
                 libc::PR_GET_NO_NEW_PRIVS if [r.rsi, r.rdx, r.r10, r.r8] == [0; 4] && !is_attached => {
@@ -109,7 +109,7 @@ impl Tracer {
                 }
                 _ => return Ok(None),
             };
-            skip(registers, answer, stopped).map(Some)
+            skip(registers, answer, stop.stopped).map(Some)
         })?;
         match answered.flatten() {
             Some(Verdict::Watch(call)) => {
@@ -204,19 +204,19 @@ impl Tracer {
 
     /// The kernel has prepared a handler's first instruction. Returns whether that is so.
     fn enter_handler(&mut self, tid: i32, from: u64, traps: bool) -> io::Result<bool> {
-        let entered = self.with(tid, false, |thread, space, registers, stopped| {
-            if space.cache.unit_of(registers.0.rip).is_some() {
+        let entered = self.with(tid, false, |stop, registers| {
+            if stop.space.cache.unit_of(registers.0.rip).is_some() {
                 return Ok(false);
             }
-            thread.state = State::Running;
-            thread.throttle.enter();
+            stop.thread.state = State::Running;
+            stop.thread.throttle.enter();
             if !traps {
                 end_stepping(tid, registers.0.rdx);
             }
             let handler = registers.0.rip;
-            thread.slow_path.note_transfer(BranchKind::Signal, Some(from), Some(handler));
-            space.areas.enter_signal(thread.area, registers, &space.program, stopped)?;
-            if let Some(entry) = space.enter(handler, stopped)? {
+            stop.thread.slow_path.note_transfer(BranchKind::Signal, Some(from), Some(handler));
+            stop.space.areas.enter_signal(stop.thread.area, registers, &stop.space.program, stop.stopped)?;
+            if let Some(entry) = stop.enter(handler)? {
                 registers.0.rip = entry;
                 sys::set_registers(tid, registers)?;
             }
@@ -235,27 +235,27 @@ impl Tracer {
             return Ok(false);
         }
         let address = info.address();
-        let ours = self.with(tid, false, |thread, space, registers, stopped| {
-            if space.areas.is_behind_frames(thread.area, address) {
-                space.areas.give_frames(thread.area, address, registers, stopped)?;
+        let ours = self.with(tid, false, |stop, registers| {
+            if stop.space.areas.is_behind_frames(stop.thread.area, address) {
+                stop.space.areas.give_frames(stop.thread.area, address, registers, stop.stopped)?;
                 return Ok(true);
             }
-            if space.program.regions.is_protected(address) {
-                let own = space.cache.address_of(registers.0.rip);
+            if stop.space.program.regions.is_protected(address) {
+                let own = stop.space.cache.address_of(registers.0.rip);
                 let in_page = own.is_some_and(|own| own & !0xfff == address & !0xfff);
                 if in_page {
-                    space.program.regions.set_own_writer(address);
+                    stop.space.program.regions.set_own_writer(address);
                 }
-                let released = space.release_written(address, stopped)?;
+                let released = stop.space.release_written(address, stop.stopped)?;
                 if in_page {
-                    let lent = space.lent(registers.0.rip);
-                    space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)?;
+                    let lent = stop.space.lent(registers.0.rip);
+                    stop.restore_program_state(registers)?;
                     if let Some(lent) = lent {
-                        space.areas.return_count(thread.area, lent, tid)?;
+                        stop.space.areas.return_count(stop.thread.area, lent, tid)?;
                     }
                     let at = registers.0.rip;
-                    thread.slow_path.note_transfer(BranchKind::Other, None, Some(at));
-                    registers.0.rip = space.enter(at, stopped)?.unwrap_or(at);
+                    stop.thread.slow_path.note_transfer(BranchKind::Other, None, Some(at));
+                    registers.0.rip = stop.enter(at)?.unwrap_or(at);
                     sys::set_registers(tid, registers)?;
                 }
                 return Ok(released);
@@ -263,13 +263,13 @@ impl Tracer {
             if registers.0.rip != address {
                 // Two threads may write to a page at the same time. For the later one, the page is writable
                 // by now, and the thread only tries again.
-                let released = space.program.regions.find(address).is_some_and(|region| region.writable);
+                let released = stop.space.program.regions.find(address).is_some_and(|region| region.writable);
                 return Ok(released && treering_proc::is_writable(tid, address)?);
             }
-            if !space.program.regions.contains(address) {
+            if !stop.space.program.regions.contains(address) {
                 return Ok(false);
             }
-            if let Some(end) = space.program.regions.end_within(address, stopped) {
+            if let Some(end) = stop.space.program.regions.end_within(address, stop.stopped) {
                 // The fault is where the rest of the instruction is not.
                 let is_mapped =
                     treering_proc::mappings(tid)?.iter().any(|part| (part.start..part.end).contains(&end));
@@ -278,8 +278,8 @@ impl Tracer {
                 sys::set_signal_info(tid, &info)?;
                 return Ok(false);
             }
-            let Some(entry) = space.enter(address, stopped)? else { return Ok(false) };
-            thread.slow_path.note_transfer(BranchKind::Other, None, Some(address));
+            let Some(entry) = stop.enter(address)? else { return Ok(false) };
+            stop.thread.slow_path.note_transfer(BranchKind::Other, None, Some(address));
             registers.0.rip = entry;
             sys::set_registers(tid, registers)?;
             Ok(true)
@@ -301,8 +301,8 @@ impl Tracer {
             return Ok(());
         }
         let bytes: Vec<u8> = action.iter().flat_map(|word| word.to_le_bytes()).collect();
-        self.with(tid, false, |_, _, _, stopped| {
-            stopped.remotely(|calls| {
+        self.with(tid, false, |stop, _| {
+            stop.stopped.remotely(|calls| {
                 let arguments = |at| [libc::SIGSEGV as u64, at, 0, size_of::<u64>() as u64, 0, 0];
                 calls.call_with_bytes(libc::SYS_rt_sigaction, &bytes, arguments)
             })
@@ -328,12 +328,12 @@ impl Tracer {
     fn deliver(&mut self, tid: i32, signal: i32) -> io::Result<()> {
         let info = sys::signal_info(tid)?;
         let mut traps = false;
-        let from = self.with(tid, false, |thread, space, registers, stopped| {
-            thread.throttle.begin();
-            thread.waits_until = None;
+        let from = self.with(tid, false, |stop, registers| {
+            stop.thread.throttle.begin();
+            stop.thread.waits_until = None;
             let before = registers.0.rip;
-            let lent = space.lent(before);
-            if !space.restore_program_state(thread.area, registers, &mut thread.slow_path, stopped)? {
+            let lent = stop.space.lent(before);
+            if !stop.restore_program_state(registers)? {
                 return Err(io::Error::other(format!("a signal came at an unknown place ({before:#x})")));
             }
             traps = registers.0.eflags & TRAP_FLAG != 0;
@@ -341,7 +341,7 @@ impl Tracer {
                 return Err(io::Error::other("it steps through its own instructions (trap flag)"));
             }
             sys::set_registers(tid, registers)?;
-            space.areas.interrupt(thread.area, lent, registers, tid)?;
+            stop.space.areas.interrupt(stop.thread.area, lent, registers, tid)?;
             if info.0.si_code > 0 && info.address() == before {
                 sys::set_signal_info(tid, &info.with_address(registers.0.rip))?;
             }

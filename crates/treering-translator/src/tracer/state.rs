@@ -16,7 +16,6 @@ use crate::journal::{Journal, Store};
 use crate::model::ModelOptions;
 use crate::program::watch::Watcher;
 use crate::surroundings::Surroundings;
-use crate::sys::remote_syscall::{HeldSignal, StoppedThread};
 use crate::sys::shared_memory::SharedMemory;
 use crate::sys::syscall_page::syscall_page;
 use crate::sys::{self, Registers};
@@ -25,6 +24,7 @@ use crate::tracer::dispatch::Refused;
 use crate::tracer::signal_throttle::{DelayedSignals, FIRST_REAL_TIME};
 use crate::tracer::status_watch::StatusWatch;
 use crate::tracer::thread::{Action, Left, PendingClone, Thread};
+use crate::tracer::thread_stop::ThreadStop;
 use treering_proc::status;
 use treering_proc::status::has_signal;
 
@@ -133,19 +133,16 @@ impl Tracer {
         Some((thread, program))
     }
 
-    /// Calls a function with a counted thread, its address space and its registers.
+    /// Calls a function with a counted thread that has stopped, and with its registers.
     pub(crate) fn with<T>(
         &mut self,
         tid: i32,
         in_call: bool,
-        act: impl FnOnce(&mut Thread, &mut AddressSpace, &mut Registers, &mut StoppedThread<'_>) -> io::Result<T>,
+        act: impl FnOnce(&mut ThreadStop<'_, '_>, &mut Registers) -> io::Result<T>,
     ) -> io::Result<Option<T>> {
         let mut registers = sys::registers(tid)?;
         let Some((thread, program)) = self.counted(tid) else { return Ok(None) };
-        let mut held: Vec<HeldSignal> = std::mem::take(&mut thread.held);
-        let mut stopped = StoppedThread::new(tid, in_call, &mut held);
-        let result = act(thread, &mut program.space, &mut registers, &mut stopped);
-        thread.held = held;
+        let result = ThreadStop::with(thread, &mut program.space, in_call, |stop| act(stop, &mut registers));
         let result = result.and_then(|done| self.select(tid).map(|()| done));
         self.keep(tid);
         result.map(Some)

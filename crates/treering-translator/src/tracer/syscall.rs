@@ -4,7 +4,6 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::address_space::AddressSpace;
 use crate::program::container_file::{HiddenFile, seen_by};
 use crate::program::file_version::Version;
 use crate::program::program_code::ProgramCode;
@@ -14,6 +13,7 @@ use crate::sys::layout::{FILTER, FILTER_SIZE, OWN_GS};
 use crate::sys::remote_syscall::StoppedThread;
 use crate::sys::{self, Registers};
 use crate::tracer::thread::{Call, Verdict};
+use crate::tracer::thread_stop::ThreadStop;
 use treering_proc::Mapping;
 
 const SET_GS: u64 = 0x1001;
@@ -39,23 +39,18 @@ fn is_own_rule(number: i64, r: &libc::user_regs_struct) -> bool {
     }
 }
 
-impl AddressSpace {
+impl ThreadStop<'_, '_> {
     /// Examines a system call that is about to be made, and changes it if necessary.
-    pub(crate) fn before_call(
-        &mut self,
-        area: usize,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Verdict> {
+    pub(crate) fn before_call(&mut self, registers: &mut Registers) -> io::Result<Verdict> {
         let r = registers.0;
         let number = r.orig_rax as i64;
         let unmaps = matches!(number, libc::SYS_mmap | libc::SYS_munmap);
-        if unmaps && self.program.regions.overlaps(r.rdi, r.rdi.saturating_add(r.rsi)) {
+        if unmaps && self.space.program.regions.overlaps(r.rdi, r.rdi.saturating_add(r.rsi)) {
             // The log refers to the code as it is before the call.
-            self.take_log(area)?;
+            self.space.take_log(self.thread.area)?;
         }
         if let Some((range, gives_way)) = changed_memory(number, registers)
-            && let Some(verdict) = self.give_way(range, gives_way, area, registers, thread)?
+            && let Some(verdict) = self.give_way(range, gives_way, registers)?
         {
             return Ok(verdict);
         }
@@ -68,20 +63,20 @@ impl AddressSpace {
             | libc::SYS_madvise
             | libc::SYS_process_madvise
             | libc::SYS_remap_file_pages
-            | libc::SYS_mremap => self.memory_call(number, registers, thread)?,
+            | libc::SYS_mremap => self.memory_call(number, registers)?,
             libc::SYS_open | libc::SYS_creat | libc::SYS_truncate | libc::SYS_openat | libc::SYS_openat2 => {
                 Verdict::Opens
             }
             libc::SYS_rt_sigreturn => Verdict::Watch(Call::HandlerReturn),
-            libc::SYS_rt_sigaction => fault_action(r.rsi, thread),
-            libc::SYS_arch_prctl => self.architecture_call(area, registers, thread)?,
+            libc::SYS_rt_sigaction => fault_action(r.rsi, self.stopped),
+            libc::SYS_arch_prctl => self.architecture_call(registers)?,
             libc::SYS_seccomp | libc::SYS_prctl if is_own_rule(number, &r) => {
-                self.own_rule(number, registers, thread)?
+                self.own_rule(number, registers)?
             }
             libc::SYS_wait4 | libc::SYS_clone | libc::SYS_clone3 | libc::SYS_sched_getaffinity
-                if self.release_for_call(registers, thread)? =>
+                if self.release_for_call(registers)? =>
             {
-                again(registers, thread)?
+                again(registers, self.stopped)?
             }
             libc::SYS_sched_getaffinity | libc::SYS_sched_setaffinity | libc::SYS_sched_setattr => {
                 Verdict::Unbind
@@ -90,21 +85,17 @@ impl AddressSpace {
             libc::SYS_getrlimit | libc::SYS_setrlimit | libc::SYS_prlimit64 => Verdict::Limit,
             libc::SYS_prctl if RULES.contains(&r.rdi) => Verdict::Rules,
             libc::SYS_wait4 => Verdict::Wait,
-            libc::SYS_clone | libc::SYS_clone3 => have_traced(number, registers, thread)?,
+            libc::SYS_clone | libc::SYS_clone3 => have_traced(number, registers, self.stopped)?,
             libc::SYS_shmat if r.rdx & libc::SHM_EXEC as u64 != 0 => {
                 Verdict::Refuse("it runs code in System V shared memory")
             }
-            _ if self.release_for_call(registers, thread)? => again(registers, thread)?,
+            _ if self.release_for_call(registers)? => again(registers, self.stopped)?,
             _ => Verdict::Go,
         })
     }
 
     /// Makes the memory that a call may write to writable. Returns whether any of it was write-protected.
-    pub(crate) fn release_for_call(
-        &mut self,
-        registers: &Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<bool> {
+    pub(crate) fn release_for_call(&mut self, registers: &Registers) -> io::Result<bool> {
         /// No structure that a call writes is larger.
         const LARGEST: u64 = 1 << 16;
         /// No length that a call is given is larger.
@@ -117,75 +108,66 @@ impl AddressSpace {
         let is_written = |page: u64| {
             is_indirect || arguments.iter().any(|&at| at < page + PAGE && at.saturating_add(length) > page)
         };
-        let pages = self.program.regions.protected_pages().map(|page| page.start);
+        let pages = self.space.program.regions.protected_pages().map(|page| page.start);
         let pages: Vec<u64> = pages.filter(|&page| is_written(page)).collect();
         for &page in &pages {
-            self.release_written(page, thread)?;
+            self.space.release_written(page, self.stopped)?;
         }
         Ok(!pages.is_empty())
     }
 
     /// Keeps the program's base of GS in the area, as the tracer uses GS itself.
-    fn architecture_call(
-        &mut self,
-        area: usize,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Verdict> {
+    fn architecture_call(&mut self, registers: &mut Registers) -> io::Result<Verdict> {
         match registers.0.rdi {
             SET_GS => {
-                self.areas.set_slot(area, OWN_GS, registers.0.rsi);
-                skip(registers, 0, thread)
+                self.set_slot(OWN_GS, registers.0.rsi);
+                skip(registers, 0, self.stopped)
             }
             GET_GS => {
-                let value = self.areas.slot(area, OWN_GS).to_le_bytes();
-                let written = sys::write_memory(thread.tid, registers.0.rsi, &value);
-                skip(registers, if written { 0 } else { -libc::EFAULT }, thread)
+                let value = self.slot(OWN_GS).to_le_bytes();
+                let written = sys::write_memory(self.stopped.tid, registers.0.rsi, &value);
+                skip(registers, if written { 0 } else { -libc::EFAULT }, self.stopped)
             }
             SET_FS => {
-                if let Some(model) = &mut self.model {
-                    model.set_fs_base(area, registers.0.rsi, &self.areas);
+                if let Some(model) = &mut self.space.model {
+                    model.set_fs_base(self.thread.area, registers.0.rsi, &self.space.areas);
                 }
                 Ok(Verdict::Go)
             }
-            ENABLE_SHADOW_STACK => skip(registers, -libc::EOPNOTSUPP, thread),
+            ENABLE_SHADOW_STACK => skip(registers, -libc::EOPNOTSUPP, self.stopped),
             _ => Ok(Verdict::Go),
         }
     }
 
     /// A call that changes the program's memory.
-    fn memory_call(
-        &mut self,
-        number: i64,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Verdict> {
+    fn memory_call(&mut self, number: i64, registers: &mut Registers) -> io::Result<Verdict> {
         let r = registers.0;
         Ok(match number {
             libc::SYS_brk => Verdict::Watch(Call::Heap(r.rdi)),
             libc::SYS_mmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect
                 if r.rdx & libc::PROT_EXEC as u64 != 0 =>
             {
-                become_code(registers, thread)?
+                become_code(registers, self.stopped)?
             }
             libc::SYS_mmap | libc::SYS_munmap => self
+                .space
                 .program
                 .about_code(r.rdi, r.rsi, |start, end| Call::Gone { start, end, is_unmapped: true }),
             libc::SYS_mprotect | libc::SYS_pkey_mprotect => {
-                self.program.about_code(r.rdi, r.rsi, |start, end| Call::Gone {
+                self.space.program.about_code(r.rdi, r.rsi, |start, end| Call::Gone {
                     start,
                     end,
                     is_unmapped: false,
                 })
             }
-            libc::SYS_madvise => self.program.advised(r.rdi, r.rsi, r.rdx as i32),
+            libc::SYS_madvise => self.space.program.advised(r.rdi, r.rsi, r.rdx as i32),
             libc::SYS_remap_file_pages => {
-                self.program.about_code(r.rdi, r.rsi, |start, end| Call::Changed { start, end })
+                self.space.program.about_code(r.rdi, r.rsi, |start, end| Call::Changed { start, end })
             }
             // The ranges are in the program's memory, where another thread may change them meanwhile.
             libc::SYS_process_madvise => Verdict::Watch(Call::Changed { start: 0, end: u64::MAX }),
-            libc::SYS_mremap => match self.release_before_move(r.rdi, r.rsi, thread)? {
-                true => again(registers, thread)?,
+            libc::SYS_mremap => match self.release_before_move(r.rdi, r.rsi)? {
+                true => again(registers, self.stopped)?,
                 false => Verdict::Watch(Call::Move { from: r.rdi, length: r.rsi, to_length: r.rdx }),
             },
             _ => Verdict::Go,
@@ -193,86 +175,75 @@ impl AddressSpace {
     }
 
     /// The program restricts its own system calls.
-    fn own_rule(
-        &mut self,
-        number: i64,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<Verdict> {
+    fn own_rule(&mut self, number: i64, registers: &mut Registers) -> io::Result<Verdict> {
         let r = registers.0;
         let is_filter = match number {
             libc::SYS_seccomp => r.rdi == SET_FILTER,
             _ => r.rdi == libc::PR_SET_SECCOMP as u64 && r.rsi == MODE_FILTER,
         };
         if is_filter {
-            return own_filter(registers, r.rdx, thread);
+            return own_filter(registers, r.rdx, self.stopped);
         }
         match (number, r.rdi) {
             (libc::SYS_prctl, SET_DISPATCH) => {
-                self.warnings.push(
+                self.space.warnings.push(
                     "it was refused syscall user dispatch, which would take its system calls from the tracer",
                 );
-                skip(registers, -libc::EINVAL, thread)
+                skip(registers, -libc::EINVAL, self.stopped)
             }
             // The kernel never sees the program's code as executable, so the setting would forbid nothing.
             // The call fails as on an older kernel.
-            (libc::SYS_prctl, SET_MDWE) => skip(registers, -libc::EINVAL, thread),
+            (libc::SYS_prctl, SET_MDWE) => skip(registers, -libc::EINVAL, self.stopped),
             _ => Ok(Verdict::Refuse("it forbids itself nearly all system calls (strict seccomp)")),
         }
     }
 
     /// A watched call has returned.
-    pub(crate) fn after_call(
-        &mut self,
-        call: Call,
-        registers: &mut Registers,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<()> {
+    pub(crate) fn after_call(&mut self, call: Call, registers: &mut Registers) -> io::Result<()> {
         let result = registers.0.rax as i64;
         let failed = (-4095..0).contains(&result);
         match call {
             Call::Executable { number, address, length, protection, file, shared } => {
                 registers.0.rdx = protection;
-                sys::set_registers(thread.tid, registers)?;
+                sys::set_registers(self.stopped.tid, registers)?;
                 match (number, failed) {
                     (libc::SYS_mmap, false) => {
-                        self.code_mapped(result as u64, length, protection, (file, shared), thread.tid);
+                        self.code_mapped(result as u64, length, protection, (file, shared));
                     }
                     (libc::SYS_mmap, true) => {}
-                    (_, false) => self.code_appeared(address, address + length, protection, thread.tid)?,
+                    (_, false) => self.code_appeared(address, address + length, protection)?,
                     // The call has taken effect up to the first unmapped address.
                     (_, true) => self.code_appeared(
                         address,
-                        reached(result, address, length, thread.tid)?,
+                        reached(result, address, length, self.stopped.tid)?,
                         protection,
-                        thread.tid,
                     )?,
                 }
             }
             Call::Move { from, length, to_length } if !failed => {
                 self.code_moved(from, length, result as u64, to_length);
             }
-            Call::Gone { start, end, is_unmapped: true } if !failed => self.unload(start, end),
+            Call::Gone { start, end, is_unmapped: true } if !failed => self.space.unload(start, end),
             Call::Gone { is_unmapped: true, .. } => {}
             Call::Gone { start, end, .. } => {
-                let end = if failed { reached(result, start, end - start, thread.tid)? } else { end };
-                self.evict(start, end);
+                let end = if failed { reached(result, start, end - start, self.stopped.tid)? } else { end };
+                self.space.evict(start, end);
             }
-            Call::Changed { start, end } => self.read_again(start, end),
+            Call::Changed { start, end } => self.space.read_again(start, end),
             Call::Heap(wanted) => self.heap_grown(wanted, registers.0.rax),
             Call::Answered(result) => {
                 registers.0.rax = result;
-                sys::set_registers(thread.tid, registers)?;
+                sys::set_registers(self.stopped.tid, registers)?;
             }
             Call::Clone(argument) => {
                 registers.0.rdi = argument;
-                sys::set_registers(thread.tid, registers)?;
+                sys::set_registers(self.stopped.tid, registers)?;
             }
             Call::Filtered(argument) => {
                 registers.0.rdx = argument;
-                sys::set_registers(thread.tid, registers)?;
+                sys::set_registers(self.stopped.tid, registers)?;
             }
-            Call::Held(call) => self.after_held_call(call, registers, thread)?,
+            Call::Held(call) => self.after_held_call(call, registers)?,
             Call::Move { .. }
             | Call::HandlerReturn
             | Call::FaultAction(_)
@@ -284,16 +255,11 @@ impl AddressSpace {
 
     /// Makes protected pages of a range writable before the range is moved: the kernel moves only one mapping
     /// at a time, and protected pages are separate mappings. Returns whether there were any.
-    fn release_before_move(
-        &mut self,
-        from: u64,
-        length: u64,
-        thread: &mut StoppedThread<'_>,
-    ) -> io::Result<bool> {
+    fn release_before_move(&mut self, from: u64, length: u64) -> io::Result<bool> {
         let end = from.saturating_add(length);
-        let pages = self.program.regions.protected_pages().map(|page| page.start);
+        let pages = self.space.program.regions.protected_pages().map(|page| page.start);
         let pages: Vec<u64> = pages.filter(|page| (from..end).contains(page)).collect();
-        pages.iter().try_for_each(|&page| self.release_written(page, thread).map(drop))?;
+        pages.iter().try_for_each(|&page| self.space.release_written(page, self.stopped).map(drop))?;
         Ok(!pages.is_empty())
     }
 
@@ -304,8 +270,8 @@ impl AddressSpace {
         length: u64,
         protection: u64,
         (file, shared): (Option<(i32, u64)>, bool),
-        tid: i32,
     ) {
+        let tid = self.stopped.tid;
         let opened = file.and_then(|(descriptor, offset)| {
             let link = PathBuf::from(format!("/proc/{tid}/fd/{descriptor}"));
             Some((std::fs::read_link(&link).ok()?, offset, is_written_to(&link, tid, descriptor)))
@@ -313,13 +279,14 @@ impl AddressSpace {
         let written = opened.as_ref().is_some_and(|&(.., written)| written);
         let file = opened.map(|(path, offset, _)| (path, offset)).filter(|(path, _)| is_there(path, tid));
         let end = (start + length).next_multiple_of(PAGE);
-        self.unload(start, end);
-        self.add_code(start..end, protection, file, shared || written, tid);
+        self.space.unload(start, end);
+        self.add_code(start..end, protection, file, shared || written);
     }
 
     /// Mapped memory has become code: perhaps parts of several files.
-    fn code_appeared(&mut self, start: u64, end: u64, protection: u64, tid: i32) -> io::Result<()> {
+    fn code_appeared(&mut self, start: u64, end: u64, protection: u64) -> io::Result<()> {
         let end = end.next_multiple_of(PAGE);
+        let tid = self.stopped.tid;
         let mappings = treering_proc::mappings(tid)?;
         let mut parts: Vec<Mapping> = Vec::new();
         for mut mapping in mappings.into_iter().filter(|mapping| mapping.end > start && mapping.start < end) {
@@ -336,45 +303,40 @@ impl AddressSpace {
             let is_named = path.is_absolute();
             let file = is_there(&path, tid).then_some((path, file_offset));
             let changes = is_shared || is_named && file.is_none();
-            self.add_code(start..end, protection, file, changes, tid);
+            self.add_code(start..end, protection, file, changes);
         }
         Ok(())
     }
 
-    fn add_code(
-        &mut self,
-        place: Range<u64>,
-        protection: u64,
-        file: Option<(PathBuf, u64)>,
-        changes: bool,
-        tid: i32,
-    ) {
+    fn add_code(&mut self, place: Range<u64>, protection: u64, file: Option<(PathBuf, u64)>, changes: bool) {
+        let tid = self.stopped.tid;
         let hidden = file.as_ref().and_then(|(path, _)| HiddenFile::find(path, &seen_by(tid, path)));
         let (start, end) = (place.start, place.end);
         let writable = protection & libc::PROT_WRITE as u64 != 0;
         let version = file.as_ref().filter(|_| hidden.is_none()).and_then(|(path, _)| Version::of(path));
         let (stack, vdso, number) = (false, false, 0);
-        self.add_region(Region { start, end, writable, stack, file, hidden, version, vdso, changes, number });
+        let region = Region { start, end, writable, stack, file, hidden, version, vdso, changes, number };
+        self.space.add_region(region);
     }
 
     fn code_moved(&mut self, from: u64, length: u64, to: u64, to_length: u64) {
         let [length, to_length] = [length, to_length].map(|length| length.next_multiple_of(PAGE));
-        let mut parts = self.program.regions.parts(from, from + length);
+        let mut parts = self.space.program.regions.parts(from, from + length);
         if from == to {
             if to_length < length {
-                self.unload(from + to_length, from + length);
+                self.space.unload(from + to_length, from + length);
             }
             parts.retain(|part| part.end == from + length && to_length > length);
             parts.iter_mut().for_each(|part| part.end = from + to_length);
         } else {
-            self.unload(from, from + length);
-            self.unload(to, to + to_length);
+            self.space.unload(from, from + length);
+            self.space.unload(to, to + to_length);
             for part in &mut parts {
                 let end = if part.end == from + length { to_length } else { part.end - from };
                 (part.start, part.end) = (part.start - from + to, end.min(to_length) + to);
             }
         }
-        parts.into_iter().filter(|part| part.start < part.end).for_each(|part| self.add_region(part));
+        parts.into_iter().filter(|part| part.start < part.end).for_each(|part| self.space.add_region(part));
     }
 }
 
