@@ -1,6 +1,5 @@
 //! The operating system and the processor, as the runtime uses them.
 
-mod calendar;
 mod clock;
 mod file;
 mod lock;
@@ -9,16 +8,16 @@ mod modules;
 mod slot;
 mod thread;
 
-pub(crate) use calendar::{LocalTime, local_time};
 pub(crate) use clock::{
-    CpuTime, Whose, both_clocks, choose_clock, clock_ns, cpu_time, ticks, timer_tick_ns, tsc, uses_tsc,
+    CpuTime, LocalTime, Whose, both_clocks, choose_clock, clock_ns, cpu_time, local_time, ticks, timer_tick_ns, tsc,
+    uses_tsc,
 };
 pub(crate) use file::{
     FileIdentity, complain, extend_file, file_identity, free_room, has_rights_of_others, lock_file, shorten_file,
     user_may_write, write_to_stream,
 };
 pub(crate) use lock::{Held, Lock};
-pub(crate) use mapping::{Mapped, bytes, c_text, copy_of, map_into, map_numbers, map_private, map_words, memory_size, reserve, unmap};
+pub(crate) use mapping::{Mapped, SharedWords, Words, bytes, c_text, copy_of, map_into, map_numbers, map_private, map_words, memory_size, reserve, unmap};
 pub(crate) use modules::{
     Code, code_ranges, find_code, finds_ours, library_mark, modules_calling, own_path, sees_unloading, stay_loaded, symbol_name,
 };

@@ -1,66 +1,52 @@
 //! A hash table that is read without a lock and takes no memory from the program's allocator.
 
-use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::sys;
+use crate::sys::{SharedWords, Words};
 
 /// Numbers by key. Entries are added by one writer at a time and never removed; readers need no lock. Outgrown tables
 /// are kept, since a reader may be using them: all together they are no larger than the one in use.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// The slots in use. The first is no slot: its key is their number, a power of two.
-    slots: AtomicPtr<Slot>,
+    /// The slots in use, a power of two of them.
+    slots: SharedWords,
     used: AtomicUsize,
 }
 
-#[derive(Debug)]
-#[repr(C)]
-struct Slot {
-    /// 0 while the slot is empty.
-    key: AtomicU64,
-    value: AtomicU64,
-}
+/// A key and its value. The key is 0 while the slot is empty.
+type Slot = [AtomicU64; 2];
 
 impl Table {
     pub(crate) const fn new() -> Self {
-        Self { slots: AtomicPtr::new(core::ptr::null_mut()), used: AtomicUsize::new(0) }
+        Self { slots: SharedWords::none(), used: AtomicUsize::new(0) }
     }
 
     /// The first value stored under `key` that `is_it` accepts.
     #[inline]
     pub(crate) fn find(&self, key: u64, mut is_it: impl FnMut(u64) -> bool) -> Option<u64> {
-        let slots = self.slots.load(Ordering::Acquire);
-        if slots.is_null() {
-            return None;
-        }
         let key = key.max(1);
-        // SAFETY: tables are made by `grow`, which writes their size first, and never freed.
-        let (slots, mask) = unsafe { (slots.add(1), (*slots).key.load(Ordering::Relaxed) as usize - 1) };
-        let mut at = spread(key) & mask;
-        loop {
-            // SAFETY: `at` is below the number of slots.
-            let slot = unsafe { &*slots.add(at) };
-            match slot.key.load(Ordering::Acquire) {
-                0 => return None,
+        for [found, value] in from(self.slots(), key) {
+            match found.load(Ordering::Acquire) {
+                0 => break,
                 found if found == key => {
-                    let value = slot.value.load(Ordering::Relaxed);
+                    let value = value.load(Ordering::Relaxed);
                     if is_it(value) {
                         return Some(value);
                     }
                 }
                 _ => {}
             }
-            at = (at + 1) & mask;
         }
+        None
     }
 
     /// Adds a value; false when there is no memory. One caller at a time.
     pub(crate) fn insert(&self, key: u64, value: u64) -> bool {
         let used = self.used.load(Ordering::Relaxed);
-        if used * 4 >= self.size() * 3 && !self.grow() {
+        if used * 4 >= self.slots().len() * 3 && !self.grow() {
             return false;
         }
-        put(self.slots.load(Ordering::Relaxed), key.max(1), value);
+        put(self.slots(), key.max(1), value);
         self.used.store(used + 1, Ordering::Relaxed);
         true
     }
@@ -68,72 +54,57 @@ impl Table {
     /// Removes all values but those that `keep` accepts, by key and value; the slots are kept for present readers.
     /// Without memory for other slots, everything is removed. One caller at a time.
     pub(crate) fn retain(&self, keep: impl Fn(u64, u64) -> bool) {
-        let (old, old_size) = (self.slots.load(Ordering::Relaxed), self.size());
-        let entries = (1..=old_size).map(|at| {
-            // SAFETY: there are as many slots as the first one says.
-            let slot = unsafe { &*old.add(at) };
-            (slot.key.load(Ordering::Relaxed), slot.value.load(Ordering::Relaxed))
-        });
-        let fresh = Self::new();
-        for (key, value) in entries.filter(|&(key, value)| key != 0 && keep(key, value)) {
-            if !fresh.insert(key, value) {
-                return self.clear();
-            }
-        }
-        self.slots.store(fresh.slots.load(Ordering::Relaxed), Ordering::Release);
-        self.used.store(fresh.used.load(Ordering::Relaxed), Ordering::Relaxed);
+        let entries: usize = self.entries().filter(|&(key, value)| keep(key, value)).count();
+        let Some(words) = words_for((entries * 2).next_power_of_two()) else { return self.clear() };
+        let (fresh, _) = words.get().as_chunks();
+        self.entries().filter(|&(key, value)| keep(key, value)).for_each(|(key, value)| put(fresh, key, value));
+        self.slots.set(Some(words));
+        self.used.store(entries, Ordering::Relaxed);
     }
 
     /// Removes all values; the slots are kept for present readers.
     pub(crate) fn clear(&self) {
-        self.slots.store(core::ptr::null_mut(), Ordering::Release);
+        self.slots.set(None);
         self.used.store(0, Ordering::Relaxed);
     }
 
-    fn size(&self) -> usize {
-        let slots = self.slots.load(Ordering::Relaxed);
-        // SAFETY: tables are made by `grow`, which writes their size first, and never freed.
-        if slots.is_null() { 0 } else { unsafe { (*slots).key.load(Ordering::Relaxed) as usize } }
+    #[inline]
+    fn slots(&self) -> &'static [Slot] {
+        self.slots.get().as_chunks().0
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (u64, u64)> {
+        let both = |[key, value]: &Slot| (key.load(Ordering::Relaxed), value.load(Ordering::Relaxed));
+        self.slots().iter().map(both).filter(|&(key, _)| key != 0)
     }
 
     fn grow(&self) -> bool {
-        let old = self.slots.load(Ordering::Relaxed);
-        let old_size = self.size();
-        let size = (old_size * 2).max(128);
-        let new: *mut Slot = sys::map_private((size + 1) * size_of::<Slot>()).cast();
-        if new.is_null() {
-            return false;
-        }
-        // SAFETY: the new table has room for its size, written here, and that many slots; the
-        // old one for as many as it says.
-        unsafe {
-            (*new).key.store(size as u64, Ordering::Relaxed);
-            for at in 1..=old_size {
-                let slot = &*old.add(at);
-                match slot.key.load(Ordering::Relaxed) {
-                    0 => {}
-                    key => put(new, key, slot.value.load(Ordering::Relaxed)),
-                }
-            }
-        }
-        self.slots.store(new, Ordering::Release);
+        let Some(words) = words_for(self.slots().len() * 2) else { return false };
+        let (new, _) = words.get().as_chunks();
+        self.entries().for_each(|(key, value)| put(new, key, value));
+        self.slots.set(Some(words));
         true
     }
 }
 
+/// Words for so many slots, or for the least that a table has.
+fn words_for(slots: usize) -> Option<Words> {
+    Words::new(slots.max(128) * 2)
+}
+
+/// All slots, from the one on that a key should have.
+#[inline]
+fn from(slots: &'static [Slot], key: u64) -> impl Iterator<Item = &'static Slot> {
+    let mask = slots.len().wrapping_sub(1);
+    (0..slots.len()).map(move |further| &slots[(spread(key) + further) & mask])
+}
+
 /// Writes to the first empty slot for `key`; there is one.
-fn put(slots: *mut Slot, key: u64, value: u64) {
-    // SAFETY: tables are made by `grow`, which writes their size first, and are never freed; the mask keeps the index below
-    // it.
-    unsafe {
-        let mask = (*slots).key.load(Ordering::Relaxed) as usize - 1;
-        let mut at = spread(key) & mask;
-        while (*slots.add(1 + at)).key.load(Ordering::Relaxed) != 0 {
-            at = (at + 1) & mask;
-        }
-        let slot = &*slots.add(1 + at);
-        slot.value.store(value, Ordering::Relaxed);
-        slot.key.store(key, Ordering::Release);
+fn put(slots: &'static [Slot], key: u64, value: u64) {
+    let empty = from(slots, key).find(|[key, _]| key.load(Ordering::Relaxed) == 0);
+    if let Some([place, number]) = empty {
+        number.store(value, Ordering::Relaxed);
+        place.store(key, Ordering::Release);
     }
 }
 

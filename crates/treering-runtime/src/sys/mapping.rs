@@ -1,7 +1,7 @@
 //! Memory: mappings, how much there is, and bytes at addresses.
 
 use core::ffi::{CStr, c_char, c_int};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::io;
 
 /// Memory of zeros that is not from the allocator of the program, which may be our caller.
@@ -138,6 +138,60 @@ pub(crate) fn map_numbers(count: usize) -> Option<&'static [AtomicU32]> {
     let start = map_private(count * size_of::<AtomicU32>()).cast::<AtomicU32>();
     // SAFETY: the mapping is that large, starts at a page, holds zeros, and has no other owner.
     (!start.is_null()).then(|| unsafe { core::slice::from_raw_parts(start, count) })
+}
+
+/// Words that are 0, in memory that is not from the allocator of the program and is never given back. The word before the
+/// first one is their number.
+#[derive(Debug)]
+pub(crate) struct Words(&'static [AtomicU64]);
+
+impl Words {
+    /// So many words; nothing without memory.
+    pub(crate) fn new(count: usize) -> Option<Self> {
+        let start = map_private((count + 1) * size_of::<AtomicU64>()).cast::<AtomicU64>();
+        if start.is_null() {
+            return None;
+        }
+        // SAFETY: the mapping is that large, starts at a page, holds zeros, and has no other owner.
+        let all = unsafe { core::slice::from_raw_parts(start, count + 1) };
+        all[0].store(count as u64, Ordering::Relaxed);
+        Some(Self(all))
+    }
+
+    pub(crate) fn get(&self) -> &'static [AtomicU64] {
+        &self.0[1..]
+    }
+}
+
+/// Words that threads read without a lock, also while others take their place. Those that were replaced stay, since a
+/// reader may be using them.
+#[derive(Debug)]
+pub(crate) struct SharedWords(AtomicPtr<AtomicU64>);
+
+impl SharedWords {
+    pub(crate) const fn none() -> Self {
+        Self(AtomicPtr::new(core::ptr::null_mut()))
+    }
+
+    /// The words in use.
+    #[inline]
+    pub(crate) fn get(&self) -> &'static [AtomicU64] {
+        let start = self.0.load(Ordering::Acquire);
+        if start.is_null() {
+            return &[];
+        }
+        // SAFETY: the pointer is that of `Words`, whose number stands first and which are never given back.
+        unsafe {
+            let count = (*start).load(Ordering::Relaxed) as usize;
+            core::slice::from_raw_parts(start.add(1), count)
+        }
+    }
+
+    /// Replaces the words in use: readers see what was written to the new ones before.
+    pub(crate) fn set(&self, words: Option<Words>) {
+        let start = words.map_or(core::ptr::null_mut(), |words| words.0.as_ptr().cast_mut());
+        self.0.store(start, Ordering::Release);
+    }
 }
 
 /// A list in memory that is not from the allocator of the program.
