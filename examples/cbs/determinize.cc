@@ -1,5 +1,6 @@
 // The subset construction for an automaton of n + 1 states: words whose n-th letter from the end is the first letter.
-// With REPEATED, the closure of a set is computed for every letter, and not once for all of them.
+// With REPEATED, the closure of a set is computed for every letter, and not once for all of them. With MEMORY, the memory
+// is noted after every 256 sets.
 #include <cbs/bench/bench_macros.hh>
 
 #include <cstdint>
@@ -55,9 +56,16 @@ __attribute__((noinline)) static long determinize(const Automaton& automaton)
     BENCH_TASK_SCOPED("determinize");
     std::map<Set, long> numbers{{1, 0}};
     std::vector<Set> waiting{1};
+#ifdef MEMORY
+    long taken = 0;
+#endif
     while (!waiting.empty()) {
         const Set set = waiting.back();
         waiting.pop_back();
+#ifdef MEMORY
+        if (++taken % 256 == 0)
+            BENCH_MEMPLOT("256 sets");
+#endif
 #ifndef REPEATED
         const Set closed = closure(automaton, set);
 #endif

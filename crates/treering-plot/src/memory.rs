@@ -4,7 +4,7 @@ use crate::axis::{Axis, Unit};
 use crate::canvas::{Look, picture};
 use crate::colour::Colour;
 use crate::parameter::{frame, horizontal};
-use crate::place::apart;
+use crate::place::{apart, stacked};
 
 /// The memory of runs over time.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,16 @@ pub struct MemorySeries {
     /// Times in nanoseconds from the start of the run, and the bytes from then on.
     pub steps: Vec<(f64, f64)>,
 }
+
+impl MemorySeries {
+    /// When it was largest for the first time, and how large.
+    fn peak(&self) -> Option<(f64, f64)> {
+        self.steps.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.total_cmp(&a.0)))
+    }
+}
+
+/// How much room the text at a peak needs, in pixels.
+const PEAK_WIDTH: f64 = 180.0;
 
 /// The memory of runs over time, as SVG. Each step is one; the peak of each run has a ring.
 pub fn memory_svg(plot: &MemoryPlot) -> String {
@@ -47,20 +57,30 @@ pub fn memory_svg(plot: &MemoryPlot) -> String {
         let ends =
             plot.series.iter().map(|series| series.steps.last().map_or(HEIGHTS.1, |step| y.at(step.1)));
         let heights = apart(&ends.collect::<Vec<_>>(), 16.0);
+        let bold = Look { bold: true, ..Look::NOTE };
         for (at, (series, height)) in plot.series.iter().zip(heights).enumerate() {
             let colour = Colour::Series(at);
             canvas.path(&stairs(&series.steps, &x, &y), colour, 2);
-            let bold = Look { bold: true, ..Look::NOTE };
-            if let Some(&(time, bytes)) =
-                series.steps.iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.total_cmp(&a.0)))
-            {
-                canvas.ring((x.at(time), y.at(bytes)), 7, colour);
-                let text = format!("peak {} at {}", Unit::Bytes.text(bytes), Unit::Nanoseconds.text(time));
-                canvas.text((x.at(time) + 4.0, y.at(bytes) - 16.0), &text, bold);
-            }
             if let Some(&(time, bytes)) = series.steps.last() {
                 canvas.mark((x.at(time), y.at(bytes)), at);
                 canvas.text((x.at(time) + 12.0, height), &series.name, bold.in_colour(colour));
+            }
+        }
+        let peaks: Vec<(usize, (f64, f64))> =
+            plot.series.iter().enumerate().filter_map(|(at, series)| Some((at, series.peak()?))).collect();
+        let is_left = |time: f64| x.at(time) + PEAK_WIDTH > PIXELS.1;
+        let corner = |&(_, (time, bytes)): &(usize, (f64, f64))| {
+            (x.at(time) - if is_left(time) { PEAK_WIDTH } else { 0.0 }, y.at(bytes) - 16.0)
+        };
+        let corners = stacked(&peaks.iter().map(corner).collect::<Vec<_>>(), PEAK_WIDTH, 16.0);
+        for (&(at, (time, bytes)), (_, height)) in peaks.iter().zip(corners) {
+            let colour = Colour::Series(at);
+            canvas.ring((x.at(time), y.at(bytes)), 7, colour);
+            let text = format!("peak {} at {}", Unit::Bytes.text(bytes), Unit::Nanoseconds.text(time));
+            let look = bold.in_colour(colour);
+            match is_left(time) {
+                true => canvas.text((x.at(time) - 4.0, height), &text, look.right()),
+                false => canvas.text((x.at(time) + 4.0, height), &text, look),
             }
         }
     })

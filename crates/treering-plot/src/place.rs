@@ -13,9 +13,37 @@ pub(crate) fn apart(heights: &[f64], least: f64) -> Vec<f64> {
     moved.iter().map(|height| height - shift).collect()
 }
 
+/// Moves texts up that would lie on each other. All are `width` wide and `height` high.
+pub(crate) fn stacked(places: &[(f64, f64)], width: f64, height: f64) -> Vec<(f64, f64)> {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by(|&a, &b| places[b].1.total_cmp(&places[a].1));
+    let mut moved = places.to_vec();
+    for (done, &at) in order.iter().enumerate() {
+        // Those that are placed, from below.
+        for &other in &order[..done] {
+            let ((x, y), (placed_x, placed_y)) = (moved[at], moved[other]);
+            if (x - placed_x).abs() < width && (y - placed_y).abs() < height {
+                moved[at].1 = placed_y - height;
+            }
+        }
+    }
+    moved
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_on_each_other_are_stacked() {
+        let stacked = |places: &[(f64, f64)]| stacked(places, 100.0, 16.0);
+        assert_eq!(stacked(&[(0.0, 50.0), (200.0, 50.0)]), [(0.0, 50.0), (200.0, 50.0)]);
+        assert_eq!(stacked(&[(0.0, 50.0), (20.0, 52.0)]), [(0.0, 36.0), (20.0, 52.0)]);
+        assert_eq!(
+            stacked(&[(0.0, 50.0), (0.0, 50.0), (0.0, 50.0)]),
+            [(0.0, 50.0), (0.0, 34.0), (0.0, 18.0)]
+        );
+    }
 
     #[test]
     fn names_that_are_near_are_moved_apart() {
