@@ -37,7 +37,7 @@ impl TotalSource {
         matches!(self, Self::Derived | Self::Measured)
     }
 
-    /// That of a profile which has arcs but no tree.
+    /// The totals of a profile which has arcs but no tree.
     pub(crate) fn of_arcs(profile: &Profile, metric: MetricId) -> Self {
         // The cost of a function's calls of itself is part of its cost.
         let is_call = |arc: &&treering_profile::Arc| arc.caller != Profile::ROOT && arc.caller != arc.callee;
@@ -47,7 +47,7 @@ impl TotalSource {
         if calls.peek().is_some() && calls.all(measured) { Self::Derived } else { Self::Apportioned }
     }
 
-    /// That of a profile, whatever it has.
+    /// The totals of a profile, by its tree, its arcs or its functions.
     pub fn of(profile: &Profile, metric: MetricId) -> Self {
         let measured = |of: &treering_profile::Activations| of.metric == metric;
         match profile.recursion {

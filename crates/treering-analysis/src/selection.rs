@@ -164,7 +164,7 @@ impl Selection {
         if copy.from.arcs.is_empty() {
             return;
         }
-        // Whatever is called by code that reports no calls may be below an ignored function.
+        // Functions that are called by code that reports no calls may be below an ignored function.
         if self.threads.is_some() || self.ignore.is_some() {
             copy.into.metadata.note(
                 "calls were counted of the whole program, so they are left out where threads, runs or stacks are",

@@ -18,13 +18,13 @@ pub struct WaitingPlace {
     pub waits: u64,
     /// How long they were together, in nanoseconds.
     pub time_ns: u64,
-    /// Those who ended them, the longest sums first.
+    /// The wakers that ended them, the longest sums first.
     pub wakers: Vec<Waker>,
     /// How many waits have a waker that is not known, and how long these were.
     pub unknown: (u64, u64),
 }
 
-/// Those who ended some waits of a place, together.
+/// A kind of waker that ended some waits of a place, with their sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waker {
     /// The kind; a soft interrupt only where its stack does not tell whose it is.

@@ -15,7 +15,7 @@ pub struct Id(String);
 const SHORT: usize = 6;
 
 impl Id {
-    /// That of some content.
+    /// The id of some content.
     pub fn of(content: &[u8]) -> Self {
         Self::finish(Sha256::new_with_prefix(content))
     }

@@ -51,7 +51,7 @@ pub struct MetricSummary {
 }
 
 impl Summary {
-    /// That of a run.
+    /// The summary of a run.
     pub(crate) fn of(run: Id, manifest: &Manifest) -> Self {
         let metrics = manifest.samples.iter().filter_map(|(name, measured)| {
             let median = median(&measured.values)?;

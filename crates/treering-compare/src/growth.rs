@@ -206,7 +206,7 @@ pub(crate) struct Grower {
 /// A set of contexts, added up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sum {
-    /// Those that make much of the run by themselves.
+    /// The contexts that make much of the run by themselves.
     large: Vec<usize>,
     costs: Vec<u64>,
     models: Models,

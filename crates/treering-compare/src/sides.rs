@@ -5,9 +5,9 @@ use treering_analysis::Measure;
 /// A value of the base and one of the head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sides<T> {
-    /// That of the profile that is compared with.
+    /// The value of the profile that is compared with.
     pub base: T,
-    /// That of the profile that is asked about.
+    /// The value of the profile that is asked about.
     pub head: T,
 }
 

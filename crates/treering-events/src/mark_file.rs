@@ -56,7 +56,7 @@ pub struct Mark {
 /// The marks of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Those that were kept, in the order in which their records were taken.
+    /// The marks that were kept, in the order in which their records were taken.
     pub marks: Vec<Mark>,
     /// How many were not, for want of room or since the program ended meanwhile.
     pub dropped: u64,

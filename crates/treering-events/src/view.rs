@@ -124,7 +124,7 @@ impl<'a> View<'a> {
 
     /// Bytes that an open activation takes.
     pub(crate) fn activation_bytes(&self) -> usize {
-        /// Those of the layout before, which has the same fields but the last two.
+        /// The bytes of an activation in the layout before, which has the same fields but the last two.
         const WITHOUT_CHECKS: usize = 40;
         if self.has_checks() { crate::Activation::BYTES } else { WITHOUT_CHECKS }
     }

@@ -11,7 +11,7 @@ use treering_profile::{FunctionId, FunctionKind, Profile, RecursionRule};
 pub struct Key(pub [u8; 16]);
 
 impl Key {
-    /// That of some parts, each of which counts with its length.
+    /// The id of some parts, each of which counts with its length.
     pub fn of(parts: &[&[u8]]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {

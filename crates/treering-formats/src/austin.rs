@@ -26,7 +26,7 @@ const HEADER: &[u8] = b"# austin: ";
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What Austin writes, as MOJO and as text"),
+    import: Some("Profiles of Austin, as MOJO and as text"),
     begins: |start| {
         start.starts_with(HEADER) || start.starts_with(MAGIC) && matches!(start.get(3), Some(1..=9))
     },

@@ -23,7 +23,7 @@ pub use write::{write, write_estimated};
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What Valgrind's Callgrind writes"),
+    import: Some("Profiles of Valgrind's Callgrind"),
     export: Some("For KCachegrind and callgrind_annotate"),
     states_arcs: true,
     says_ours: |start| {

@@ -71,7 +71,7 @@ pub struct Layout {
 }
 
 impl Default for Layout {
-    /// That of x86-64.
+    /// The layout on x86-64.
     fn default() -> Self {
         Self { wide: true, big_endian: false }
     }

@@ -41,7 +41,7 @@ pub(crate) fn is_text(start: &str) -> bool {
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What gprof prints"),
+    import: Some("Reports of gprof"),
     sorts: &[Foreign::GprofText],
     ..Description::unzipped("gprof", "the output of gprof", read_within)
 };

@@ -29,7 +29,7 @@ fn begins(start: &[u8]) -> bool {
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What jfr print prints of a recording of Java"),
+    import: Some("Text that jfr print makes of a recording of Java"),
     begins,
     ..Description::unzipped("jfr-text", "the output of jfr print", read_within)
 };

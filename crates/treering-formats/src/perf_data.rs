@@ -24,7 +24,7 @@ pub use read::{needs_unwinding, read, read_with};
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What perf record writes"),
+    import: Some("Files of perf record"),
     sorts: &[Foreign::PerfData],
     ..Description::as_it_is("perf-data", "perf.data", read::read_within)
 };

@@ -54,7 +54,7 @@ pub(crate) fn are_frames<'a>(lines: impl Iterator<Item = &'a str>) -> bool {
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What perf script prints"),
+    import: Some("Output of perf script"),
     sorts: &[Foreign::PerfScript],
     ..Description::unzipped("perf-script", "the output of perf script", |bytes, _| read(bytes))
 };

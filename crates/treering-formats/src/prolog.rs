@@ -23,7 +23,7 @@ pub(crate) use read::{NO_SAMPLES, notes_on_ticks, read_within, shared};
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What the pack for SWI-Prolog writes"),
+    import: Some("Profiles of the pack for SWI-Prolog"),
     is_own: true,
     begins: |start| start.starts_with(MAGIC),
     ..Description::unzipped("prolog", "what the pack for SWI-Prolog writes", read_within)

@@ -15,7 +15,7 @@ use read::read_within;
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What Python's cProfile dumps"),
+    import: Some("Files of Python's cProfile"),
     states_arcs: true,
     sorts: &[Foreign::Pstats],
     ..Description::unzipped("pstats", "cProfile's pstats", read_within)

@@ -20,7 +20,7 @@ use read::read_within;
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What pyinstrument writes as JSON"),
+    import: Some("Pyinstrument's JSON"),
     sorts: &[Foreign::Pyinstrument],
     ..Description::unzipped("pyinstrument", "JSON of pyinstrument", read_within)
 };

@@ -21,7 +21,7 @@ use read::read_within;
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What Ruby's stackprof writes as JSON"),
+    import: Some("JSON of Ruby's stackprof"),
     sorts: &[Foreign::Stackprof],
     ..Description::unzipped("stackprof", "JSON of Ruby's stackprof", read_within)
 };

@@ -25,7 +25,7 @@ pub use read::{read, read_with};
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {
-    import: Some("What V8 logs, as isolate-*.log of node --prof"),
+    import: Some("Logs of V8, as isolate-*.log of node --prof"),
     begins: |start| start.starts_with(b"v8-version,"),
     ..Description::as_it_is("v8-log", "V8's log of ticks", |bytes, budget| {
         read::read_within(bytes, &mut NoBinaries, budget)

@@ -16,7 +16,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// That of some samples; nothing of none.
+    /// The statistics of some samples; nothing if there are none.
     pub fn of(samples: &[f64]) -> Option<Self> {
         let mut sorted = samples.to_vec();
         let (&least, &greatest) =

@@ -108,7 +108,7 @@ struct Counted {
     /// By event, in the order in which they were asked for.
     counters: Vec<Counter>,
     late_threads: usize,
-    /// Those of each thread by itself.
+    /// The counters of each thread by itself.
     thread_counters: Option<ThreadCounters>,
     begin: Instant,
     peak_before_exec: u64,

@@ -8,7 +8,7 @@ use object::{Object as _, ObjectSymbol as _, ReadRef, SymbolKind};
 #[derive(Debug, Default)]
 pub(crate) struct FunctionRanges {
     functions: Vec<Range<u64>>,
-    /// Those that call a thread's first function and never return.
+    /// The functions that call a thread's first function and never return.
     thread_starts: Vec<Range<u64>>,
 }
 

@@ -233,7 +233,7 @@ impl Processes {
         }
     }
 
-    /// Those of the threads that have not ended, with their processes.
+    /// The threads among these that have not ended, with their processes.
     pub(crate) fn threads_among(&self, tids: &[u32]) -> Vec<(u32, u32)> {
         let of = |(&pid, process): (&u32, &Running)| {
             let known = tids.iter().filter(|tid| process.threads.contains_key(tid));

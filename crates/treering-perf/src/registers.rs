@@ -112,7 +112,7 @@ impl Registers {
         self.width == Width::Bits64 && self.values[2] == self.instruction()
     }
 
-    /// Those that a signal interrupted, where `stack` points to the `ucontext_t` that the kernel
+    /// The registers that a signal interrupted, where `stack` points to the `ucontext_t` that the kernel
     /// pushed (`asm/ucontext.h`): after a 64-bit handler has returned.
     pub(crate) fn interrupted(&self, read: impl Fn(u64) -> Option<u64>) -> Option<Self> {
         /// `r8` to `r15`, `di`, `si`, `bp`, `bx`, `dx`, `ax`, `cx`, `sp`, `ip`.

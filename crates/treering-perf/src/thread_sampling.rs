@@ -29,9 +29,9 @@ pub(crate) struct ThreadSampling {
     is_exact: bool,
     /// Whether the event counts nanoseconds.
     is_time: bool,
-    /// Those with events of their own come first.
+    /// The threads; those with events of their own come first.
     tasks: Vec<Task>,
-    /// How many those are.
+    /// How many threads have events of their own.
     own: usize,
     /// The task of every thread that runs, and of those that ended lately.
     by_tid: HashMap<u32, usize>,

@@ -27,9 +27,9 @@ pub(crate) struct Walk<'a, 'b> {
     pub(crate) space: &'a mut AddressSpace,
     pub(crate) pid: u32,
     pub(crate) copy: StackCopy<'b>,
-    /// Those that the thread was sampled with.
+    /// The registers that the thread was sampled with.
     sampled: Registers,
-    /// Those of the frame that was reached.
+    /// The registers of the frame that was reached.
     pub(crate) registers: Registers,
     /// Where that frame is left.
     pub(crate) place: Place,

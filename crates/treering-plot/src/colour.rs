@@ -19,7 +19,7 @@ pub(crate) enum Colour {
     Less,
     Level,
     Culprit,
-    /// That of a series.
+    /// The colour of a series.
     Series(usize),
 }
 

@@ -7,7 +7,7 @@ use crate::{Activations, Frame, FunctionId, MetricId, NodeId, Profile, ThreadId}
 /// Builds a profile from call events: on every event, what each clock has advanced since the
 /// thread's last event is charged to the node that was running.
 ///
-/// That equals the textbook rule (note the clock on enter; on leave, the difference less the
+/// This equals the textbook rule (note the clock on enter; on leave, the difference less the
 /// children's totals is the self cost), and it conserves cost by construction: self costs add up
 /// to the time between a thread's first and last event.
 ///

@@ -62,7 +62,7 @@ struct Engine {
     recording: u32,
     functions: Arc<[Function]>,
     activations: Activations,
-    /// Those that run, or are suspended with the engine as a whole, outermost first.
+    /// The activations that run, or are suspended with the engine as a whole, outermost first.
     open: Vec<Number>,
     /// The number of the thread in which it runs; 0 while it rests.
     home: u64,

@@ -16,7 +16,7 @@ static LOST: AtomicU64 = AtomicU64::new(0);
 /// The recording that runs.
 struct Recording {
     options: Options,
-    /// Those of the wrapped predicates, by the numbers in their wrappers.
+    /// The functions of the wrapped predicates, by the numbers in their wrappers.
     functions: Arc<[Function]>,
     /// Their names.
     names: Vec<String>,

@@ -46,7 +46,7 @@ impl Bits {
         numbers(self.words.iter().copied())
     }
 
-    /// Those below a limit that are not among them, in order.
+    /// The numbers below a limit that are not among them, in order.
     pub(super) fn missing(&self, limit: usize) -> impl Iterator<Item = usize> + '_ {
         numbers(self.words.iter().map(|word| !word)).take_while(move |&number| number < limit)
     }

@@ -17,9 +17,9 @@ pub(super) struct Instructions {
     /// The first of each space, in order.
     spaces: Vec<(u32, CodeSpaceId)>,
     lengths: Vec<u8>,
-    /// Those that may lead elsewhere than to the instruction behind, and where to.
+    /// The instructions that may lead elsewhere than to the one behind, and where to.
     branches: Vec<(u32, Flow)>,
-    /// Those that have the next one directly behind them, as most do.
+    /// The instructions that have the next one directly behind them, as most do.
     followed: Bits,
     places: Places,
 }
@@ -47,7 +47,7 @@ pub(super) struct Blocks {
     pub(super) starts: Vec<Option<u32>>,
     /// The first instruction of each block, and how many it has; each once, of those that could be read.
     pub(super) runs: Vec<(u32, u32)>,
-    /// Those that could not be read, or hold others than were counted.
+    /// The blocks that could not be read, or hold other instructions than were counted.
     pub(super) unreadable: BTreeSet<Block>,
 }
 
@@ -250,7 +250,7 @@ impl Instructions {
         (starts, runs)
     }
 
-    /// Those that do not have the next one directly behind them.
+    /// The instructions that do not have the next one directly behind them.
     pub(super) fn unfollowed(&self) -> impl Iterator<Item = usize> + '_ {
         self.followed.missing(self.len())
     }
@@ -280,7 +280,7 @@ impl Instructions {
         (self.lengths, self.branches)
     }
 
-    /// Those that may lead elsewhere than to the instruction behind, in order.
+    /// The instructions that may lead elsewhere than to the one behind, in order.
     pub(super) fn branches(&self) -> &[(u32, Flow)] {
         &self.branches
     }

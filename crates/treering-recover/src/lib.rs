@@ -230,7 +230,7 @@ fn add_unreadable(code: &mut Tables, unreadable: &BTreeSet<Block>) {
     }
 }
 
-/// That many lengths that add up to `length`, as far as 1 to 15 bytes each can.
+/// As many lengths as there are instructions, which add up to `length`, as far as 1 to 15 bytes each can.
 fn shared_out(length: u32, instructions: u32) -> Lengths {
     let length = length.clamp(instructions, instructions.saturating_mul(15));
     let share = |at: u32| {

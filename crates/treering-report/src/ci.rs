@@ -33,7 +33,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// That of a difference, which no limit is set for.
+    /// The result of a difference, which no limit is set for.
     pub fn of(difference: &Difference, benchmark: &str) -> Self {
         let verdict = Verdict::of(difference);
         Self {

@@ -34,7 +34,7 @@ pub struct Metric {
 }
 
 impl Processor {
-    /// That of a text like `/proc/cpuinfo`.
+    /// The processor of a text like `/proc/cpuinfo`.
     pub fn parse(cpuinfo: &str) -> Option<Self> {
         let value = |key: &str| {
             let mut lines = cpuinfo.lines().filter_map(|line| line.split_once(':'));

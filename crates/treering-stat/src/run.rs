@@ -114,7 +114,7 @@ pub enum Count {
     Counted {
         /// The count, scaled up if it was counted for a part of the time only.
         value: f64,
-        /// That part, from 0 to 1.
+        /// The part of the time for which it was counted, from 0 to 1.
         running: f64,
         /// The counter.
         source: Source,

@@ -5,8 +5,8 @@
 //! no arc, however it goes there.
 //!
 //! Code in assembly enters functions elsewhere too: it jumps into the middle of one, or goes on into the next one.
-//! That is an arc only where nothing else enters the function. Where something does, such jumps mostly come back from
-//! parts of one function that have symbols of their own, and arcs for them would make cycles of all of these.
+//! Such a jump is an arc only where nothing else enters the function. Where something does, such jumps mostly come back
+//! from parts of one function that have symbols of their own, and arcs for them would make cycles of all of these.
 
 use hashbrown::{HashMap, HashSet};
 use treering_profile::{

@@ -182,7 +182,7 @@ fn is_windows_with_imports(object: &Object<'_>) -> bool {
     object.format() == BinaryFormat::Pe && object.imports().is_ok_and(|mut imports| imports.next().is_some())
 }
 
-/// Those of these stated addresses in a program that follow a call instruction, as return addresses do; nothing
+/// The addresses among these of a program that follow a call instruction, as return addresses do; nothing
 /// for processors whose instructions are not known here.
 ///
 /// # Errors

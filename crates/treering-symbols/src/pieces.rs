@@ -13,7 +13,7 @@ use crate::object_file::Object;
 /// The functions of a profile that are pieces of others.
 #[derive(Debug, Default)]
 pub(crate) struct Pieces {
-    /// Those that callers do not enter, or not only callers.
+    /// The pieces that callers do not enter, or not only callers.
     known: HashMap<FunctionId, Piece>,
 }
 

@@ -126,7 +126,7 @@ fn read_entries(unit: UnitRef<'_, Slice<'_>>, scopes: &mut Vec<Scope>) -> gimli:
 /// Reads past the attributes of an entry; the entry's sibling, where it is stated, if nothing
 /// below the entry can declare a function.
 ///
-/// That holds for inlined calls and for code of a function that is described elsewhere, which are
+/// This holds for inlined calls and for code of a function that is described elsewhere, which are
 /// most of the debug information of optimised programs.
 fn sibling_if_barren<'a>(
     abbreviation: &gimli::Abbreviation,

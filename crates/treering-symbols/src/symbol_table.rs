@@ -268,7 +268,7 @@ mod tests {
                 let [one, other] = [&whole, &part].map(|table| table.lookup(address));
                 let named = |symbol: &Option<NamedSymbol>| symbol.clone().map(|one| (one.start, one.name));
                 assert_eq!(named(&one), named(&other), "{address:#x}");
-                // Whatever is said to have the same answer has it.
+                // All addresses that are said to have the same answer have it.
                 let Some(other) = other else { continue };
                 for &same in asked[at..].iter().take_while(|same| **same < other.until) {
                     assert_eq!(

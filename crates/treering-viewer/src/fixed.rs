@@ -55,7 +55,7 @@ struct Rows {
 struct FunctionRow {
     self_cost: [u64; 2],
     total: [u64; 2],
-    /// Those of the head.
+    /// The calls in the head.
     calls: u64,
     recursive: u64,
     /// 1 + its cycle in the head; 0 where it is in none.
@@ -70,7 +70,7 @@ struct ArcRow {
     from_total: [u64; 2],
     to_self: [u64; 2],
     to_total: [u64; 2],
-    /// Those of the head.
+    /// The calls in the head.
     calls: u64,
 }
 

@@ -42,7 +42,7 @@ async function selectParts(parts) {
       if (numbers !== null && treering.settled()) break;
     }
     results.push({ target, numbers_ms: numbers, all_ms: last - start, longest_frame_ms: longest });
-    // What the panes ask for besides is worked out before the next part is selected.
+    // The other questions of the panes are answered before the next part is selected.
     for (let rest = 0; rest < 12; rest++) await frame();
   }
   return results;

@@ -13,7 +13,7 @@ impl FlagSet {
     pub const NONE: Self = Self(0);
     /// All six.
     pub const ALL: Self = Self(0x3f);
-    /// Those that `inc` changes: all but the carry.
+    /// The flags that `inc` changes: all but the carry.
     pub const OF_INC: Self = Self(0x3f & !CARRY);
 
     /// The flags of either set.
@@ -131,7 +131,7 @@ pub fn live_before(block: &[Decoded], after: FlagSet) -> FlagSet {
 pub struct Outlook {
     /// The flags that it reads.
     pub read: FlagSet,
-    /// Those that were neither read nor lost up to where the look ended.
+    /// The flags that were neither read nor lost up to where the look ended.
     pub open: FlagSet,
     /// Where control goes from there, and the address of the next instruction; nothing if the look
     /// did not get to an end of a block.

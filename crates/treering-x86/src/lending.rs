@@ -52,7 +52,7 @@ pub struct Own {
 impl Lending {
     /// How an instruction needs the program's own value; none if it has nothing to do with it.
     ///
-    /// Those that save and load the state of the processor as a whole do have.
+    /// Instructions that save and load the state of the processor as a whole need it too.
     pub fn of(decoded: &Decoded) -> Option<Self> {
         let instruction = &decoded.instruction;
         let state = State::of(instruction.mnemonic());

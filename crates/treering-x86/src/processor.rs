@@ -66,9 +66,9 @@ impl Decoded {
 /// The bits of `cpuid` 1 in ECX: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT; from v3 on also FMA, MOVBE, XSAVE,
 /// OSXSAVE, AVX, F16C.
 const FEATURES: [u32; 2] = [0x0098_2201, 0x3c40_1000];
-/// Those in EDX, from FPU to SSE2, without hyper-threading.
+/// The features in EDX, from FPU to SSE2, without hyper-threading.
 const OLD_FEATURES: u32 = 0x078b_fbff;
-/// Those of `cpuid` 7 in EBX: BMI1, AVX2, BMI2; from v4 on also AVX-512 F, DQ, CD, BW, VL.
+/// The features of `cpuid` 7 in EBX: BMI1, AVX2, BMI2; from v4 on also AVX-512 F, DQ, CD, BW, VL.
 const EXTENDED: [u32; 2] = [0x0000_0128, 0xd003_0000];
 /// The highest leaves.
 const LAST: u32 = 0xd;

@@ -121,7 +121,7 @@ fn modified(path: &Path) -> Option<SystemTime> {
 /// The part of a file that was used: the whole takes gigabytes, though no room on the disk. Nothing if its program did
 /// not come to use it.
 fn used_part(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
-    // Whatever else has such a name might never end.
+    // Reading anything else with such a name might never end.
     if !path.symlink_metadata()?.is_file() {
         return Err(std::io::Error::other("it is no file"));
     }

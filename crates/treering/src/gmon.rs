@@ -198,7 +198,7 @@ fn misfit(name: &str, program: &Path, gmon: &Gmon, layout: &CodeLayout) -> Resul
     Ok(warnings)
 }
 
-/// That a program was changed after the file was written, if it was.
+/// The note that a program was changed after the file was written, if it was.
 fn is_newer(program: &Path, file: &Path) -> Option<String> {
     let time = |path: &Path| std::fs::metadata(path).ok()?.modified().ok();
     let newer = time(program)? > time(file)?;

@@ -243,7 +243,7 @@ fn once_each(modules: &[ModuleReport]) -> Vec<&ModuleReport> {
     each
 }
 
-/// That addresses in a module have no names, and why, if it is so.
+/// The note that addresses in a module have no names, and why; nothing if they have.
 fn nameless(module: &ModuleReport) -> Option<String> {
     let lacks_lines = |problem: &&Problem| **problem == Problem::NoDebugInformation;
     let reason = module.problems.iter().find(|problem| !lacks_lines(problem));

@@ -270,7 +270,7 @@ fn check_folder(output: &Path) -> Result<(), Failure> {
     match folder.try_exists() {
         Ok(false) => Err(no_folder(output)),
         Ok(true) if !folder.is_dir() => Err(cannot_write(output, &ErrorKind::NotADirectory.into())),
-        // Whatever else is wrong is known when it is written.
+        // Other faults show when it is written.
         _ => Ok(()),
     }
 }

@@ -15,7 +15,7 @@ impl Form {
     /// Proportional to n.
     pub const LINEAR: Self = Self { half_powers: 2, logs: 0 };
 
-    /// Those that are fitted, from the slowest: 1, log n, √n, n, n log n, n^1.5, n², n² log n, n³.
+    /// The forms that are fitted, from the slowest: 1, log n, √n, n, n log n, n^1.5, n², n² log n, n³.
     pub const ALL: [Self; 9] = [
         Self::CONSTANT,
         Self { half_powers: 0, logs: 1 },

@@ -51,7 +51,7 @@ struct Stray<'a> {
 }
 
 impl Stray<'_> {
-    /// That they were passed over.
+    /// The note that lines were passed over.
     fn note(&self) -> String {
         const SHOWN: usize = 60;
         let text: String = text_of(self.text.trim_ascii()).chars().take(SHOWN).collect();

@@ -12,7 +12,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// That of a file which begins like this; nothing if it is none.
+    /// The layout of a file which begins like this; nothing if it is no such file.
     pub(super) fn of(start: &[u8]) -> Option<Self> {
         let layouts = [(true, false), (false, false), (true, true), (false, true)];
         let layouts = layouts.map(|(wide, big_endian)| Self { wide, big_endian });

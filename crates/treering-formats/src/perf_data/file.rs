@@ -95,7 +95,7 @@ pub(crate) mod kind {
     pub(crate) const HEADER_FEATURE: u32 = 80;
     pub(crate) const COMPRESSED: u32 = 81;
     pub(crate) const COMPRESSED2: u32 = 83;
-    /// Those of perf rather than of the kernel begin here.
+    /// The kinds of records that perf adds to the kernel's begin here.
     pub(crate) const FIRST_OF_PERF: u32 = 64;
 }
 

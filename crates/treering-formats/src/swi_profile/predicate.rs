@@ -14,7 +14,7 @@ pub(super) struct Predicate {
 }
 
 impl Predicate {
-    /// That of a predicate indicator, as a term or, in JSON, as the text of one. Other terms, which
+    /// The name in a predicate indicator, as a term or, in JSON, as the text of one. Other terms, which
     /// foreign libraries may have for what they profile, are named as they are written.
     pub(super) fn of(value: &Value) -> Self {
         let parsed = match value {
@@ -123,7 +123,7 @@ pub(super) enum From {
 }
 
 impl Caller {
-    /// That of a term `node(Predicate, Cycle, Ticks, Siblings, Calls, Redos, Exits)`, or of a list of the same.
+    /// The node of a term `node(Predicate, Cycle, Ticks, Siblings, Calls, Redos, Exits)`, or of a list of the same.
     pub(super) fn of(value: &Value) -> Option<Self> {
         let parts = match value {
             Value::Compound(name, parts) if name == "node" => parts,

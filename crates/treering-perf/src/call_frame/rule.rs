@@ -18,7 +18,7 @@ pub(crate) enum FrameRule {
     Uncovered,
     /// Something that makes no sense.
     Unusable,
-    /// That its frame has no caller.
+    /// The frame has no caller.
     First,
     /// The form of nearly all frames.
     Plain(Plain),

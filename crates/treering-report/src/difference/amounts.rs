@@ -14,7 +14,7 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    /// Those that suit a table of changes of up to `largest`.
+    /// The amounts for a table of changes of up to `largest`.
     pub(super) fn of(unit: Unit, largest: u128) -> Self {
         let (per, decimals, suffix) = match unit {
             Unit::Nanoseconds => match largest {
@@ -33,14 +33,14 @@ impl Amounts {
         Self { per, decimals, suffix }
     }
 
-    /// Those for the changes of a difference.
+    /// The amounts for the changes of a difference.
     pub(super) fn of_changes(difference: &Difference) -> Self {
         let functions = difference.functions.iter().map(|row| row.self_cost.change().unsigned_abs());
         let largest = functions.max().unwrap_or(0).max(difference.run.change().unsigned_abs());
         Self::of(difference.unit, largest)
     }
 
-    /// Those for the costs of both runs.
+    /// The amounts for the costs of both runs.
     pub(super) fn of_runs(difference: &Difference) -> Self {
         Self::of(difference.unit, u128::from(difference.run.base.cost.max(difference.run.head.cost)))
     }

@@ -51,7 +51,7 @@ impl Verdict {
     /// Differences of sampled or timed runs below this part of the base count as none.
     pub const FLOOR: f64 = 0.02;
 
-    /// That of a difference.
+    /// The verdict of a difference.
     pub fn of(difference: &Difference) -> Self {
         let change = difference.run.relative_change();
         let base = difference.run.base.cost as f64;

@@ -35,7 +35,7 @@ mod tests {
 
     #[test]
     fn the_calendar_of_this_machine_is_read() {
-        // Whatever the time zone is, the middle of 2026 is in 2026.
+        // In any time zone, the middle of 2026 is in 2026.
         let date = date(1_782_000_000);
         assert!(date.ends_with(" 2026"), "{date}");
         assert_eq!(date.len(), 24, "{date}");

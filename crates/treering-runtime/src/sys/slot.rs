@@ -163,7 +163,7 @@ pub(crate) struct StrayAllocations {
     pub(crate) seen: Cell<u64>,
 }
 
-/// Those of the running thread; nothing at its end.
+/// The stray allocations of the running thread; nothing at its end.
 pub(crate) fn stray_allocations() -> Option<&'static StrayAllocations> {
     // SAFETY: the words are the thread's own. They live as long as it, and cells do not leave their thread.
     unsafe { stray_word::pending().as_ref() }

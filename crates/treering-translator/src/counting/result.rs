@@ -58,7 +58,7 @@ pub struct CodeRegion {
     pub end: u64,
     /// The file, and the offset of `start` in it; nothing for code that was made while the program ran.
     pub file: Option<(PathBuf, u64)>,
-    /// That file, if this process does not find it by its path.
+    /// The file, if this process does not find it by its path.
     pub hidden: Option<HiddenFile>,
     /// Whether it is the vDSO, which the kernel maps into every process.
     pub vdso: bool,

@@ -33,7 +33,7 @@ pub(crate) struct Region {
     pub(crate) stack: bool,
     /// The file that it maps, and the offset of `start` there.
     pub(crate) file: Option<(PathBuf, u64)>,
-    /// That file, if this process does not find it by its path.
+    /// The file, if this process does not find it by its path.
     pub(crate) hidden: Option<HiddenFile>,
     /// The file's version when it was mapped, if this process finds it by its path.
     pub(crate) version: Option<Version>,

@@ -21,7 +21,7 @@ use treering_proc::status;
 const MOST_RANDOM: u64 = (1 << 25) - 1;
 /// The flags of `getrandom`.
 const RANDOM_FLAGS: u64 = 7;
-/// Those by which it may give bytes that are no secret, and the most bytes that are asked for with them to seed hashes and
+/// The flags by which it may give bytes that are no secret, and the most bytes that are asked for with them to seed hashes and
 /// to mark blocks of memory, as C libraries and runtimes do in every program.
 const FOR_NO_KEYS: u64 = (libc::GRND_NONBLOCK | libc::GRND_INSECURE) as u64;
 const LARGEST_SEED: u64 = 24;

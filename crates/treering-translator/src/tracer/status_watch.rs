@@ -1,6 +1,6 @@
 //! Notices that a counted process, or another one, opens `/proc/PID/status` of a counted process.
 //!
-//! That file shows the tracer and its seccomp filter, which the kernel cannot hide, so a program that reads its own may
+//! The file shows the tracer and its seccomp filter, which the kernel cannot hide, so a program that reads its own may
 //! behave otherwise. To stop each `open` for its path would cost programs that open many files much time; a watch costs
 //! them nothing, but does not tell who opened the file. `treering_proc::status` reads another file with the same contents,
 //! so that the tracer does not notice itself.

@@ -127,7 +127,7 @@ pub(crate) fn check(program: &Path, arguments: &[&str]) -> Counts {
 
 /// The same, but only the program's own instructions must agree, and not the C library's.
 ///
-/// That reads `/proc/self/maps`, in which our memory stands too, and asks which signals are blocked,
+/// The program reads `/proc/self/maps`, in which our memory stands too, and asks which signals are blocked,
 /// of which stepping unblocks one.
 pub(crate) fn check_own(program: &Path, arguments: &[&str]) -> Counts {
     let [first, second] = compare(program, arguments);

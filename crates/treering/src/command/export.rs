@@ -120,10 +120,10 @@ impl ValueEnum for To {
             Self::Dot => PossibleValue::new("dot").help("The call graph for Graphviz"),
             Self::Csv => PossibleValue::new("csv").help("The flat profile of one metric for spreadsheets"),
             Self::Lcov => PossibleValue::new("lcov")
-                .help("Which lines and branches of a counted program ran how often, for LCOV's genhtml"),
+                .help("Executions of lines and branches of a counted program, for LCOV's genhtml"),
             Self::GcovJson => PossibleValue::new("gcov-json").help("The same as gcov's JSON"),
             Self::Drcov => PossibleValue::new("drcov")
-                .help("Which blocks of a counted program ran, for tools that read DynamoRIO's drcov"),
+                .help("Executed blocks of a counted program, for tools that read DynamoRIO's drcov"),
         })
     }
 }

@@ -71,7 +71,7 @@ pub(crate) struct WaitEnd {
 entry!(WaitEnd: object, columns { wait: Delta, woken_ns: Delta, kind: Bytes, waker: Delta });
 
 impl WaitEnd {
-    /// Those of the waits from `first` on.
+    /// The ends of the waits from `first` on.
     pub(crate) fn of(waits: &[Wait], first: usize) -> Vec<Self> {
         let ends = waits.iter().enumerate().skip(first).filter_map(|(wait, found)| {
             let Waking { woken_ns, kind, waker } = found.waking?;

@@ -77,7 +77,7 @@ const WITHOUT_LINES: Record<string, string> = {
   jit: "It was made while the program ran, and what made it told no lines.",
   task: "It is a task that the program reports by itself: tasks have costs, and no lines.",
   address: "No function is known at this address, so its lines are not known either.",
-  unresolved: "What function this is could not be found out, so its lines are not known.",
+  unresolved: "The name of this function could not be found out, so its lines are not known.",
   root: "It stands for a thread, not for a function.",
   builtin: "It is built into its interpreter, which tells no lines of it.",
   operator: "It is an operator of its language, which has no lines.",

@@ -66,7 +66,7 @@ fn is_path(text: &str) -> bool {
     text == ".." || text.contains('/')
 }
 
-/// That a text with two dots is no range: as a single word it would hardly be meant.
+/// The mistake that a text with two dots is no range: as a single word it would hardly be meant.
 fn no_range(text: &str) -> String {
     format!(
         "{text} is no range: both ends are whole numbers, as in 250..8000*2, 1..10 or 10..100+10; \
@@ -124,7 +124,7 @@ pub fn combinations(parameters: &[Parameter]) -> Result<Vec<Values>, String> {
     Ok(all)
 }
 
-/// That a command has a place for each of some parameters.
+/// Checks that a command has a place for each of some parameters.
 pub fn check_used(parameters: &[Parameter], has: impl Fn(&str) -> bool) -> Result<(), String> {
     match parameters.iter().find(|parameter| !has(&parameter.name)) {
         Some(Parameter { name, .. }) => {

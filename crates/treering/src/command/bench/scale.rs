@@ -317,7 +317,7 @@ enum NotCounted {
 
 impl NotCounted {
     fn of(self, parameter: &str, size: &str) -> Failure {
-        /// That of a shell whose command was interrupted.
+        /// The exit status of a shell whose command was interrupted.
         const INTERRUPTED: u8 = 130;
         match self {
             Self::Stopped => Failure::new("interrupted").status(INTERRUPTED),

@@ -40,7 +40,7 @@ impl Interrupt {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// That it was interrupted; this process then ends by the signal.
+    /// The failure that it was interrupted; this process then ends by the signal.
     pub(super) fn failure(&self) -> Failure {
         let signal = self.signal.load(Ordering::Relaxed) as i32;
         Failure::new("interrupted, nothing was compared").status(ended_by(signal))

@@ -143,7 +143,7 @@ impl Outputs {
     }
 }
 
-/// That the outputs differ.
+/// The failure that the outputs differ.
 pub(super) fn differ(when: &str, base: Output, head: Output) -> Failure {
     let bytes = treering_report::grouped;
     let much = match base.bytes == head.bytes {
