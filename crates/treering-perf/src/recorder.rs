@@ -1,15 +1,18 @@
 //! Recording: from records of the kernel to a profile.
 
+mod unseen;
+mod wakers;
+
 use std::ffi::OsString;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use treering_profile::{
     Frame, Function, LostSamples, Metric, MetricId, ModuleId, ModuleKind, NodeId, Profile, RecursionRule,
-    Run, RunId, StatedAddress, Timeline, Unit, WakerKind, Waking,
+    Run, RunId, StatedAddress, Timeline, Unit,
 };
 
 use crate::address_space::{Cut, End};
-use crate::blocked::{Blocked, Wanted, unknown_function};
+use crate::blocked::{Blocked, unknown_function};
 use crate::cut::Cuts;
 use crate::description::{add_metrics, describe};
 use crate::error::RecordError;
@@ -25,8 +28,8 @@ use crate::sys::{
     Child, Interrupts, ProcessHandle, Reading, monotonic_ns, poll, process_exists, raise_file_limit,
     send_signal,
 };
-use crate::thread_sampling::{ThreadSampling, Unsampled};
-use crate::waking::{Ended, Refusal, Tracepoint, Wakers, Woken};
+use crate::thread_sampling::ThreadSampling;
+use crate::waking::{Ended, Refusal, Tracepoint, Wakers};
 
 /// Records a program from its start or a process from now on, until it ends, the time is up or
 /// the user interrupts.
@@ -458,84 +461,6 @@ impl Recorder {
         }
     }
 
-    /// Notes the stack of a thread of the program that made another one ready.
-    fn add_waker(&mut self, sample: &Sample) {
-        let woken = self.session.wakings.as_ref().ok().and_then(|layout| layout.read(sample));
-        let Some(woken) = woken.filter(|woken| !woken.in_interrupt) else { return };
-        let Some(wanted) = self.blocked.as_ref().map(|blocked| blocked.wants_waker(woken.tid)) else {
-            return;
-        };
-        let by = (sample.pid, sample.tid);
-        let is_wanted = match wanted {
-            Wanted::Nothing => false,
-            Wanted::All { .. } => true,
-            Wanted::StackOf(known) => known == by,
-        };
-        if !is_wanted {
-            return;
-        }
-        if !self.wakers.may_unwind(sample.time) {
-            if self.wakers.paused_until_ns.is_none() && self.session.set_stacks(false) {
-                self.wakers.paused_until_ns = Some(self.wakers.next_piece_ns());
-            }
-            return;
-        }
-        let kind = if woken.in_soft_interrupt { WakerKind::SoftInterrupt } else { WakerKind::Thread };
-        let waker = self.add_stack(sample);
-        let Some(blocked) = &mut self.blocked else { return };
-        match wanted {
-            Wanted::All { .. } => {
-                let waking = Waking { woken_ns: sample.time, kind, waker: Some(waker) };
-                blocked.woken(woken.tid, waking, None);
-            }
-            _ => blocked.woken_in(woken.tid, kind, waker),
-        }
-    }
-
-    /// Notes who made a thread ready, without a stack.
-    fn add_waking(&mut self, sample: &Sample) {
-        if self.wakers.gives_up(sample.time) {
-            self.session.disable_machine();
-        }
-        let woken = self.session.wakings.as_ref().ok().and_then(|layout| layout.read(sample));
-        let Some(woken) = woken else { return };
-        let wanted = self.blocked.as_ref().map(|blocked| blocked.wants_waker(woken.tid));
-        let Some(Wanted::All { pid }) = wanted else { return };
-        let is_thread = !woken.in_interrupt && self.processes.has(sample.pid, sample.tid);
-        let (kind, waker) = match is_thread {
-            true => {
-                let thread = self.processes.thread(&mut self.profile, self.run, sample.pid, sample.tid);
-                (WakerKind::Thread, self.profile.threads[thread.index()].root)
-            }
-            false => self.other_waker(sample, &woken, pid),
-        };
-        let by = is_thread.then_some((sample.pid, sample.tid));
-        if let Some(blocked) = &mut self.blocked {
-            blocked.woken(woken.tid, Waking { woken_ns: sample.time, kind, waker: Some(waker) }, by);
-        }
-    }
-
-    /// The kind and the stack of a waker that is no living thread of the program. The woken thread is of the process
-    /// `woken_pid`.
-    fn other_waker(&mut self, sample: &Sample, woken: &Woken, woken_pid: u32) -> (WakerKind, NodeId) {
-        let ended = self.wakers.ended(sample.tid).filter(|_| !woken.in_interrupt).cloned();
-        let (kind, name) = match &ended {
-            Some(Ended { thread: Some(_), .. }) => (WakerKind::Thread, WakerKind::END_OF_THREAD.to_owned()),
-            Some(Ended { name, .. }) => (WakerKind::Thread, format!("{}{name}]", WakerKind::END_OF_OTHER)),
-            None => self.wakers.outside(sample.tid, woken),
-        };
-        let function = unknown_function(&mut self.profile, &name);
-        self.frames.clear();
-        self.frames.push(Frame::new(function));
-        if matches!(kind, WakerKind::Interrupt | WakerKind::KernelThread) {
-            self.add_kernel_frames(sample);
-        }
-        let thread = ended
-            .and_then(|ended| ended.thread)
-            .unwrap_or_else(|| self.processes.thread(&mut self.profile, self.run, woken_pid, woken.tid));
-        (kind, self.profile.add_stack(thread, &self.frames, None, &[]))
-    }
-
     fn add_switch(&mut self, pid: u32, tid: u32, time: u64, out: bool, preempted: bool) {
         let Some(blocked) = &mut self.blocked else { return };
         match (out, preempted) {
@@ -606,109 +531,12 @@ impl Recorder {
         Ok(Recording { profile: self.profile, finish, start_ns: self.start_ns, hidden_files, jit })
     }
 
-    /// Scales the costs of threads to their use, and notes the use that no sample stands for, in the first event.
-    fn scale_costs(&mut self) {
-        for (index, threads) in std::mem::take(&mut self.threads).into_iter().enumerate() {
-            let Some(threads) = threads else { continue };
-            let own = self.session.own_counts(index);
-            let metric = self.metrics[index].0;
-            let unsampled =
-                threads.finish(&mut self.profile, self.run, metric, &self.processes, own.as_ref());
-            if index == 0 {
-                self.note_unsampled(unsampled);
-            }
-        }
-    }
-
-    fn note_unsampled(&mut self, unsampled: Unsampled) {
-        let losses = &mut self.profile.metadata.losses;
-        losses.unsampled_threads = unsampled.tasks;
-        losses.unsampled_cost = unsampled.cost;
-        losses.unsampled_groups_cost = unsampled.without_group;
-        losses.unknown_threads = unsampled.unknown;
-        let is_time = self.session.events[0].event.nature() == Nature::Clock;
-        let cpu = self.profile.runs[self.run.index()].cpu_ns;
-        match (cpu.filter(|_| is_time), unsampled.used) {
-            (Some(cpu), Some(used)) => losses.unseen_cpu_ns = cpu.saturating_sub(used),
-            (Some(cpu), None) => self.note_unscaled(cpu),
-            (None, _) => {}
-        }
-    }
-
-    /// Says which part of the processor time the costs are, where they could not be scaled to it.
-    fn note_unscaled(&mut self, cpu: u64) {
-        let cost = self.profile.run_cost(self.metrics[0].0);
-        let share = 100.0 * cost as f64 / cpu.max(1) as f64;
-        let reason = match self.session.counts_what_it_samples(0) {
-            true => "this kernel does not tell the time of each thread",
-            false => "only one of the processor's modes was sampled, while the CPU time is that of both",
-        };
-        self.profile.metadata.note(format!("costs add up to {share:.1} % of the CPU time: {reason}"));
-    }
-
     /// Charges threads that wait still with their wait so far.
     fn charge_waits(&mut self) {
         let now = monotonic_ns();
         let waiting = self.blocked.as_ref().map(Blocked::waiting).unwrap_or_default();
         for (pid, tid) in self.processes.threads_among(&waiting) {
             self.add_switch(pid, tid, now, false, false);
-        }
-    }
-
-    /// Says how many wakers are not known, where these are not just the last waits, or have no stack.
-    fn note_wakers(&mut self) {
-        let Some(blocked) = self.blocked.as_ref().filter(|_| self.session.wakings.is_ok()) else { return };
-        let waits = self.profile.run_cost(blocked.count());
-        let known: u64 = self.profile.ended_waits.iter().map(|row| row.waits).sum();
-        let unknown = waits.saturating_sub(known);
-        if unknown * 100 > waits {
-            let mut note = format!("who ended {unknown} of {waits} waits is not known");
-            if let Some(time) = self.wakers.gave_up_ns {
-                let seconds = self.since_start(time) as f64 / 1e9;
-                note += &format!(
-                    ": from {seconds:.3} s on the machine had more than 200,000 wakings a second, and only those by the \
-                     program's own threads were noted"
-                );
-            } else if self.wakers.lost > 0 {
-                note += &format!(": {} wakings were lost, which were too many at once", self.wakers.lost);
-            }
-            self.profile.metadata.note(note);
-        }
-        if blocked.without_stack > 0 {
-            self.profile.metadata.note(format!(
-                "{} of the waits were ended by a thread of the program whose stack was not taken, to keep the cost of \
-                 recording low",
-                blocked.without_stack
-            ));
-        }
-    }
-
-    /// Says how to get the stacks that were cut short where the kernel stops following them.
-    fn note_longest_chain(&mut self) {
-        let (cut, longest) = (self.at_longest_chain, self.longest_chain);
-        if cut == 0 {
-            return;
-        }
-        let copy = match self.session.stack_bytes {
-            0 => ", or leave --fp out",
-            bytes if bytes < 64_000 && self.copy_helps => ", or --stack 64k",
-            _ => "",
-        };
-        self.profile.metadata.note(format!(
-            "{cut} of the stacks cut short have {longest} frames, the kernel's limit: \
-             sudo sysctl kernel.perf_event_max_stack={}{copy}",
-            longest.max(64) * 8
-        ));
-    }
-
-    fn note_survivors(&mut self, reason: Reason) {
-        let running = self.processes.running().filter(|&pid| process_exists(pid)).count();
-        if reason == Reason::ProgramEnded && running > 0 {
-            let note = format!(
-                "{running} of its processes still ran when the program ended, and {} no longer recorded",
-                if running == 1 { "was" } else { "were" }
-            );
-            self.profile.metadata.note(note);
         }
     }
 }
