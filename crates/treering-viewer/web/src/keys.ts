@@ -1,6 +1,7 @@
 // The actions of the keys. Letters act only outside of inputs and without Ctrl, Alt and Meta.
 
-import { analysis, go, helpOpen, menu, route, spanOf, theProfile, threadsOpen, VIEWS, type Step } from "./state.ts";
+import { functionKey, go, route, select, spanOf, VIEWS, type Step } from "./route.ts";
+import { analysis, helpOpen, menu, theProfile, threadsOpen } from "./state.ts";
 import { centralLine } from "./ui/central.tsx";
 import { nextHottest } from "./ui/code.tsx";
 import { rows } from "./ui/functions.tsx";
@@ -9,7 +10,6 @@ import { openHottest } from "./ui/tree.tsx";
 import { unitsOf } from "./ui/cost.ts";
 import { alone, selectSpan, toggleCompare, toggleZoom, toPeak } from "./ui/time/selection.ts";
 import { leastBin } from "./ui/time/strip.tsx";
-import { functionKey, select } from "./state.ts";
 
 /** The keys, for the help. */
 export const KEYS: [string, string][] = [

@@ -4,7 +4,9 @@ import { signal } from "@preact/signals";
 import type { MergedOf } from "./model/merged.ts";
 import { Inflater, readSlabs } from "./model/slabs.ts";
 import { Profile, type Head } from "./profile.ts";
-import { busy, prepare, put, route, theProfile, type Version } from "./state.ts";
+import { prepare, put, type Version } from "./asking.ts";
+import { route } from "./route.ts";
+import { busy, theProfile } from "./state.ts";
 import { forgetNames } from "./ui/parts.tsx";
 import { forgetTrees, inOtherVersion } from "./ui/trees.ts";
 

@@ -2,7 +2,7 @@
 
 import { grouped } from "../model/numbers.ts";
 import type { BlockPair } from "../profile.ts";
-import { route, sideName } from "../state.ts";
+import { route, sideName } from "../route.ts";
 import { columnsOf } from "./parts.tsx";
 
 /** One text where both versions have the same. */

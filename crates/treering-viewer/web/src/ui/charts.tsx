@@ -2,7 +2,8 @@
 
 import { amount, axisBytes, duration, grouped, plural, type Unit } from "../model/numbers.ts";
 import type { Detail, Point } from "../profile.ts";
-import { route, select, shownMetric, theProfile } from "../state.ts";
+import { route, select, shownMetric } from "../route.ts";
+import { theProfile } from "../state.ts";
 import { Empty, FunctionName, useSize } from "./parts.tsx";
 
 export function Charts() {

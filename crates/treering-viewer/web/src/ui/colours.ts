@@ -1,7 +1,8 @@
 // Colours of rectangles and graph nodes, read from the style's tokens.
 
 import { CATEGORIES } from "../profile.ts";
-import { route, theProfile } from "../state.ts";
+import { route } from "../route.ts";
+import { theProfile } from "../state.ts";
 
 export interface Palette {
   bg: string;

@@ -1,6 +1,8 @@
 // Costs as the reader wants to see them.
 
-import { analysis, isCompared, partMeasure, runCost, shownMetric, theProfile, type CostUnit } from "../state.ts";
+import { partMeasure, runCost } from "../measures.ts";
+import { isCompared, shownMetric, type CostUnit } from "../route.ts";
+import { analysis, theProfile } from "../state.ts";
 import { format, grouped, PERCENT, scaleFor, signed, type Scale } from "../model/numbers.ts";
 
 /** How a column of costs is written: the unit chosen, and the scale that suits its largest number. */

@@ -7,7 +7,10 @@ import { grouped, percent, plural, scaleFor, signed } from "../model/numbers.ts"
 import { NONE } from "../model/tree.ts";
 import { firstFork } from "../model/fork.ts";
 import type { Merged, MergedOf, Request } from "../model/merged.ts";
-import { analysis, go, hasTree, hovered, isCompared, isDifference, matches, nodeMeasure, route, runCost, select, theProfile } from "../state.ts";
+import { matches } from "../masks.ts";
+import { nodeMeasure, runCost } from "../measures.ts";
+import { go, isCompared, isDifference, route, select } from "../route.ts";
+import { analysis, hasTree, hovered, theProfile } from "../state.ts";
 import { changeFill, fill, inkOn, moduleHues, palette } from "./colours.ts";
 import { Choice, fitted, font, PaneHead, textWidth, useSize } from "./parts.tsx";
 import { changeBetween } from "./functions.tsx";

@@ -1,7 +1,8 @@
 // The trust header: what ran, how it was measured, what is missing.
 
 import { amount, duration, grouped, percent, plural } from "../model/numbers.ts";
-import { analysis, go, helpOpen, route, select, shownMetric, theProfile } from "../state.ts";
+import { go, route, select, shownMetric } from "../route.ts";
+import { analysis, helpOpen, theProfile } from "../state.ts";
 import type { Head } from "../profile.ts";
 import { live } from "../live.ts";
 

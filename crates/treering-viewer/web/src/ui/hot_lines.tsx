@@ -2,7 +2,9 @@
 
 import { format, grouped, PERCENT, plural } from "../model/numbers.ts";
 import { basename } from "../profile.ts";
-import { analysis, go, route, shownMetric, theProfile, wholeCost } from "../state.ts";
+import { wholeCost } from "../measures.ts";
+import { go, route, shownMetric } from "../route.ts";
+import { analysis, theProfile } from "../state.ts";
 import { lineMetric } from "./code.tsx";
 import { Empty, FunctionName, useSize } from "./parts.tsx";
 import { ofFunction } from "./menu.tsx";

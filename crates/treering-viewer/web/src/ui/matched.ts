@@ -1,7 +1,11 @@
 // The share of the run that a search matches: outermost matches, each stack once.
 
 import { effect, signal } from "@preact/signals";
-import { askMatched, generation, hasTree, matches, route, runCost } from "../state.ts";
+import { askMatched } from "../asking.ts";
+import { matches } from "../masks.ts";
+import { runCost } from "../measures.ts";
+import { route } from "../route.ts";
+import { generation, hasTree } from "../state.ts";
 
 const share = signal<{ mask: Uint8Array; value: number } | null>(null);
 

@@ -2,7 +2,9 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import { addStep } from "../keys.ts";
-import { askRanIn, go, hasTree, menu, notice, select, theProfile } from "../state.ts";
+import { askRanIn } from "../asking.ts";
+import { go, select } from "../route.ts";
+import { hasTree, menu, notice, theProfile } from "../state.ts";
 import { selectSpan } from "./time/selection.ts";
 
 /** How long a finger rests for a menu, in ms. */

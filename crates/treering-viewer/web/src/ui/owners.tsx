@@ -3,7 +3,10 @@
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { grouped, percent } from "../model/numbers.ts";
-import { askOwners, failure, generation, hasTree, isOwn, route, runCost, select, shownMetric, theProfile } from "../state.ts";
+import { askOwners } from "../asking.ts";
+import { runCost } from "../measures.ts";
+import { route, select, shownMetric } from "../route.ts";
+import { failure, generation, hasTree, isOwn, theProfile } from "../state.ts";
 import { ofFunction } from "./menu.tsx";
 
 /** How many are named. */

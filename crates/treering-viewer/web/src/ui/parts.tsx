@@ -4,7 +4,8 @@ import { cloneElement, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { fit, type Name } from "../model/names.ts";
 import { CATEGORIES } from "../profile.ts";
-import { analysis, select, theProfile } from "../state.ts";
+import { select } from "../route.ts";
+import { analysis, theProfile } from "../state.ts";
 
 const canvas = document.createElement("canvas").getContext("2d")!;
 const widths = new Map<string, number>();

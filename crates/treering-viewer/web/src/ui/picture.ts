@@ -2,7 +2,9 @@
 
 import type { MergedOf } from "../model/merged.ts";
 import { grouped, percent } from "../model/numbers.ts";
-import { analysis, nodeMeasure, route, runCost, theProfile } from "../state.ts";
+import { nodeMeasure, runCost } from "../measures.ts";
+import { route } from "../route.ts";
+import { analysis, theProfile } from "../state.ts";
 import { changeFill, fill, inkOn, moduleHues } from "./colours.ts";
 import { changeBetween } from "./functions.tsx";
 import { fitted, font, textWidth } from "./parts.tsx";

@@ -1,7 +1,9 @@
 // The printed page: a static document, whatever was on screen.
 
 import { grouped, percent, plural } from "../model/numbers.ts";
-import { analysis, functionInterval, route, runCost, theProfile, sideName } from "../state.ts";
+import { functionInterval, runCost } from "../measures.ts";
+import { route, sideName } from "../route.ts";
+import { analysis, theProfile } from "../state.ts";
 import { centralLine } from "./central.tsx";
 import { costColumn, text } from "./cost.ts";
 import { StillFlame } from "./flame.tsx";

@@ -1,7 +1,10 @@
 // Why a pane has nothing to show. Each reason is looked up, not guessed: filters before the profile, the function's kind before its build.
 
 import { visible } from "../model/visible.ts";
-import { analysis, go, partMeasure, route, runCost, searchProblem, shownMetric, theProfile, wholeCost } from "../state.ts";
+import { searchProblem } from "../masks.ts";
+import { partMeasure, runCost, wholeCost } from "../measures.ts";
+import { go, route, shownMetric } from "../route.ts";
+import { analysis, theProfile } from "../state.ts";
 import { Empty } from "./parts.tsx";
 import { CATEGORIES } from "../profile.ts";
 

@@ -1,6 +1,6 @@
 // Borders between panes: dragged, or moved by arrow keys; double click restores. Kept in the hash.
 
-import { go, route } from "../state.ts";
+import { go, route } from "../route.ts";
 
 /** The widths of the functions, of the source and of the central line, for a window of this width. */
 export function widthsOf(width: number): [number, number, number] {

@@ -2,7 +2,9 @@
 
 import { grouped, percent, plural } from "../model/numbers.ts";
 import type { MergedOf } from "../model/merged.ts";
-import { analysis, functionInterval, hovered, interval, nodeMeasure, route, runCost, theProfile } from "../state.ts";
+import { functionInterval, interval, nodeMeasure, runCost } from "../measures.ts";
+import { route } from "../route.ts";
+import { analysis, hovered, theProfile } from "../state.ts";
 import { callsText, costColumn, delta, text } from "./cost.ts";
 import { changeOf } from "./functions.tsx";
 

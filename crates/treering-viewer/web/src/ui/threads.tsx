@@ -3,7 +3,10 @@
 import { useEffect, useState } from "preact/hooks";
 import type { ThreadCost } from "../model/analysis.ts";
 import { amount, grouped, percent, plural } from "../model/numbers.ts";
-import { askThreads, failure, go, route, theProfile, threadsOpen, wholeCost } from "../state.ts";
+import { askThreads } from "../asking.ts";
+import { wholeCost } from "../measures.ts";
+import { go, route } from "../route.ts";
+import { failure, theProfile, threadsOpen } from "../state.ts";
 
 /** How many threads are listed; the costliest come first. */
 const MOST = 300;

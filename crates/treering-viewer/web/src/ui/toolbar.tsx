@@ -3,7 +3,10 @@
 import { useRef } from "preact/hooks";
 import { percent, plural } from "../model/numbers.ts";
 import { visible } from "../model/visible.ts";
-import { analysis, generation, go, isCompared, matches, partMeasure, route, searchProblem, shownMetric, spanOf, theProfile, threadsOpen, VIEWS, wholeCost, type Step, type View } from "../state.ts";
+import { matches, searchProblem } from "../masks.ts";
+import { partMeasure, wholeCost } from "../measures.ts";
+import { go, isCompared, route, shownMetric, spanOf, VIEWS, type Step, type View } from "../route.ts";
+import { analysis, generation, theProfile, threadsOpen } from "../state.ts";
 import { readSpan, spanText } from "../model/moment.ts";
 import { parseQuery } from "../model/search.ts";
 import { followThreads, threadName, threadsNamed } from "./time/rows.ts";

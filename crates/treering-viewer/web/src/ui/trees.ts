@@ -2,7 +2,9 @@
 
 import { signal, type Signal } from "@preact/signals";
 import type { MergedOf, Request } from "../model/merged.ts";
-import { askMerged, failure, hasTree, route } from "../state.ts";
+import { askMerged } from "../asking.ts";
+import { route } from "../route.ts";
+import { failure, hasTree } from "../state.ts";
 
 /** How many nodes all trees that are kept may have; those of magnified pictures are large. */
 const MOST = 200_000;

@@ -4,7 +4,8 @@ import type { RefObject } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { moment } from "../../model/moment.ts";
 import type { Span } from "../../model/timeline.ts";
-import { course, route } from "../../state.ts";
+import { route } from "../../route.ts";
+import { course } from "../../state.ts";
 import { AXIS, axisHeight, flagsOf, OVERVIEW } from "./draw.ts";
 import { clock, compareWith, draw, drop, magnify, move, see, seen, selected, selectSpan, snapped, time, toggleZoom } from "./selection.ts";
 

@@ -2,7 +2,9 @@
 
 import { computed, signal } from "@preact/signals";
 import type { ThreadCost } from "../../model/analysis.ts";
-import { askThreads, failure, route, theProfile } from "../../state.ts";
+import { askThreads } from "../../asking.ts";
+import { route } from "../../route.ts";
+import { failure, theProfile } from "../../state.ts";
 
 /** Up to so many threads each have a track; of more, processes have one. */
 const SINGLE = 12;

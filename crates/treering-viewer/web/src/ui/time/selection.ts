@@ -4,7 +4,9 @@ import { signal } from "@preact/signals";
 import { type Clock, clockFor, writeSpan } from "../../model/moment.ts";
 import { peaks } from "../../model/peaks.ts";
 import type { Span } from "../../model/timeline.ts";
-import { askCourses, busy, course, failure, go, notice, route, type Route, spanOf, theProfile } from "../../state.ts";
+import { askCourses } from "../../asking.ts";
+import { go, route, type Route, spanOf } from "../../route.ts";
+import { busy, course, failure, notice, theProfile } from "../../state.ts";
 import { treesAreThere } from "../trees.ts";
 import type { Time } from "../../profile.ts";
 
