@@ -44,6 +44,7 @@ impl Table {
 
     /// Adds a row of a tree: functions of which each only calls the next one.
     pub(crate) fn tree_row(&mut self, cells: Vec<String>, depth: usize, names: Vec<String>, share: f64) {
+        debug_assert_eq!(cells.len(), self.headings.len(), "a row has a cell for each column");
         self.rows.push(Row { cells, depth, names, share });
     }
 

@@ -69,43 +69,73 @@ pub(super) fn row_name(difference: &Difference, row: &FunctionChange) -> String 
     name
 }
 
+/// The columns of a table of functions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Columns {
+    /// The change in two parts, and the calls.
+    Split,
+    /// The change with its interval, and both costs.
+    Intervals,
+    /// The change and both costs.
+    Costs,
+}
+
+impl Columns {
+    fn of(difference: &Difference) -> Self {
+        let any = |has: fn(&FunctionChange) -> bool| difference.functions.iter().any(has);
+        match (any(|row| row.split.is_some()), any(|row| row.certainty.interval.is_some())) {
+            (true, _) => Self::Split,
+            (false, true) => Self::Intervals,
+            (false, false) => Self::Costs,
+        }
+    }
+
+    fn headings(self) -> Vec<String> {
+        let headings: &[&str] = match self {
+            Self::Split => &["change", "more calls", "cost/call", "calls"],
+            Self::Intervals => &["change", "95 %", "base → head"],
+            Self::Costs => &["change", "base → head"],
+        };
+        headings.iter().map(|&heading| heading.to_owned()).collect()
+    }
+}
+
 fn table(difference: &Difference, shown: &[&FunctionChange], rest: &[&FunctionChange]) -> Table {
     let amounts = Amounts::of_changes(difference);
-    let in_two = difference.functions.iter().any(|row| row.split.is_some());
-    let headings = match (in_two, difference.is_exact) {
-        (true, _) => vec!["change", "more calls", "cost/call", "calls"],
-        (false, true) => vec!["change", "base → head"],
-        (false, false) => vec!["change", "95 %", "base → head"],
-    };
-    let mut table = Table::new(headings.into_iter().map(str::to_owned).collect(), "function");
+    let columns = Columns::of(difference);
+    let mut table = Table::new(columns.headings(), "function");
     for row in shown {
-        table.row(cells(&amounts, row, in_two), row_name(difference, row), 0.0);
-        if let Some((cells, name)) = caller(difference, row).filter(|_| in_two) {
+        table.row(cells(&amounts, row, columns), row_name(difference, row), 0.0);
+        if let Some((cells, name)) = caller(difference, row).filter(|_| columns == Columns::Split) {
             table.row(cells, name, 0.0);
         }
     }
     if !rest.is_empty() {
         let name = format!("{} more", plural(rest.len() as u64, "function"));
-        table.row(sum_cells(difference, &amounts, rest, in_two), name, 0.0);
+        table.row(sum_cells(&amounts, rest, columns), name, 0.0);
     }
     let all: Vec<&FunctionChange> = difference.functions.iter().collect();
     let runs = Amounts::of_runs(difference).both(difference.run.map(|run| run.cost));
-    table.row(sum_cells(difference, &amounts, &all, in_two), runs, 0.0);
+    table.row(sum_cells(&amounts, &all, columns), runs, 0.0);
     table
 }
 
-fn cells(amounts: &Amounts, row: &FunctionChange, in_two: bool) -> Vec<String> {
+fn cells(amounts: &Amounts, row: &FunctionChange, columns: Columns) -> Vec<String> {
     let mark = if row.certainty.is_certain { "" } else { " ?" };
     let change = format!("{}{mark}", amounts.signed(row.self_cost.change()));
-    if in_two {
-        let split = row.split.unwrap_or_default();
-        let calls = row.calls.map_or(String::new(), calls);
-        return vec![change, amounts.signed(split.more_calls), amounts.signed(split.cost_per_call), calls];
-    }
-    let both = amounts.both(row.self_cost.map(|cost| cost.cost));
-    match row.certainty.interval {
-        Some(interval) => vec![change, amounts.interval(interval), both],
-        None => vec![change, both],
+    let both = || amounts.both(row.self_cost.map(|cost| cost.cost));
+    match columns {
+        Columns::Split => {
+            let split = row.split.unwrap_or_default();
+            let calls = row.calls.map_or(String::new(), calls);
+            vec![change, amounts.signed(split.more_calls), amounts.signed(split.cost_per_call), calls]
+        }
+        Columns::Intervals => {
+            let interval =
+                row.certainty.interval.map_or(String::new(), |interval| amounts.interval(interval));
+            vec![change, interval, both()]
+        }
+        Columns::Costs => vec![change, both()],
     }
 }
 
@@ -118,24 +148,16 @@ fn caller(difference: &Difference, row: &FunctionChange) -> Option<(Vec<String>,
     Some((vec![blank(), blank(), blank(), signed_count(calls.change())], format!("← {name}")))
 }
 
-fn sum_cells(
-    difference: &Difference,
-    amounts: &Amounts,
-    rows: &[&FunctionChange],
-    in_two: bool,
-) -> Vec<String> {
-    let change: i128 = rows.iter().map(|row| row.self_cost.change()).sum();
-    let mut cells = vec![amounts.signed(change)];
-    if in_two {
-        let sum = |part: fn(&FunctionChange) -> i128| amounts.signed(rows.iter().map(|row| part(row)).sum());
-        cells.push(sum(|row| row.split.map_or(0, |split| split.more_calls)));
-        cells.push(sum(|row| row.split.map_or(0, |split| split.cost_per_call)));
-        cells.push(String::new());
-        return cells;
+fn sum_cells(amounts: &Amounts, rows: &[&FunctionChange], columns: Columns) -> Vec<String> {
+    let sum = |part: fn(&FunctionChange) -> i128| amounts.signed(rows.iter().map(|row| part(row)).sum());
+    let change = sum(|row| row.self_cost.change());
+    let blank = String::new;
+    match columns {
+        Columns::Split => {
+            let more_calls = sum(|row| row.split.map_or(0, |split| split.more_calls));
+            vec![change, more_calls, sum(|row| row.split.map_or(0, |split| split.cost_per_call)), blank()]
+        }
+        Columns::Intervals => vec![change, blank(), blank()],
+        Columns::Costs => vec![change, blank()],
     }
-    if !difference.is_exact {
-        cells.push(String::new());
-    }
-    cells.push(String::new());
-    cells
 }

@@ -142,6 +142,33 @@ fn pprof_finds_the_same_changes() {
     }
 }
 
+/// Formats that keep neither calls nor whether costs are samples.
+#[test]
+fn costs_of_formats_without_calls_are_compared() {
+    let session = Session::new();
+    two_versions(&session, &["--tree"]);
+    let change = |base: &str, head: &str| {
+        let text = session.output(&["diff", base, head, "--json"]);
+        let difference: Value = serde_json::from_str(&text).expect("it is JSON");
+        row(&difference, "intern")["self_change"].as_i64().expect("a change")
+    };
+    let expected = change("before.trg", "after.trg");
+    for format in ["pprof", "cpuprofile", "speedscope", "firefox", "otlp", "folded", "callgrind"] {
+        for side in ["before", "after"] {
+            let (from, to) = (format!("{side}.trg"), format!("{side}.{format}"));
+            session.output(&["export", &from, "--to", format, "-o", &to]);
+        }
+        let (base, head) = (format!("before.{format}"), format!("after.{format}"));
+        assert_eq!(change(&base, &head), expected, "{format}");
+        let views = [&["--flat"][..], &["--callgraph", "intern"], &["--markdown"], &["--tree"]];
+        // Callgrind's profiles have no stacks.
+        for view in views.iter().take(if format == "callgrind" { 3 } else { 4 }) {
+            let text = session.output(&[&["diff", &base, &head], *view].concat());
+            assert!(text.contains("intern"), "{format} {view:?}: {text}");
+        }
+    }
+}
+
 #[test]
 fn equal_runs_have_no_difference_and_limits_decide_the_status() {
     let session = Session::new();
