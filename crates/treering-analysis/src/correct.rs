@@ -34,6 +34,8 @@ pub struct Corrected<'a> {
 /// were estimated by timing one call of N hold the inside part N-fold; the outside part was paid
 /// only for calls that were timed.
 ///
+/// Costs in slots of time are scaled with the self cost of their node.
+///
 /// Where less than nothing falls inside, the caller holds some of the function's own time: it is
 /// moved from the caller's self cost to the function's, as far as the caller has as much, and as
 /// far as the call took longer than one that does nothing.
@@ -174,6 +176,7 @@ impl<'a> Correcting<'a> {
         let removed = tree.self_costs(self.metric).iter().sum::<u64>() - costs.iter().sum::<u64>();
         let mut profile = self.profile.clone();
         self.scale_lines(&mut profile, &costs);
+        self.scale_times(&mut profile, &costs);
         profile.tree.set_self_costs(self.metric, costs);
         self.activations(&mut profile);
         Corrected { profile: Cow::Owned(profile), metric: Some(self.metric), removed, uncertainty }
@@ -241,6 +244,25 @@ impl<'a> Correcting<'a> {
                 u128::from(part.cost) * u128::from(costs[part.node.index()]) / u128::from(raw.max(1));
             part.cost = u64::try_from(scaled).unwrap_or(u64::MAX);
         }
+    }
+
+    /// The costs of a node in slots of time are parts of its self cost, and shrink or grow with it: when calls were made is
+    /// not known. Rounded such that those of consecutive parts of the run still add up to it.
+    fn scale_times(&self, profile: &mut Profile, costs: &[u64]) {
+        let Some(timeline) = &mut profile.timeline else { return };
+        let mut before = vec![0_u64; costs.len()];
+        for cost in timeline.costs.iter_mut().filter(|cost| cost.metric == self.metric) {
+            let node = cost.node.index();
+            let raw = self.profile.tree.self_cost(self.metric, cost.node);
+            let scaled = |first: u64| {
+                let scaled = u128::from(costs[node]) * u128::from(first.min(raw)) / u128::from(raw.max(1));
+                u64::try_from(scaled).unwrap_or(u64::MAX)
+            };
+            let after = before[node].saturating_add(cost.amount);
+            cost.amount = scaled(after) - scaled(before[node]);
+            before[node] = after;
+        }
+        timeline.costs.retain(|cost| cost.amount > 0);
     }
 
     fn activations(&self, profile: &mut Profile) {

@@ -116,8 +116,11 @@ impl Profile {
                     Unit::Nanoseconds => format!("{:.3} ms", untimed as f64 / 1e6),
                     Unit::Bytes | Unit::Count => untimed.to_string(),
                 };
-                part.metadata
-                    .note(format!("in no part: {amount} of {}, for which there is no sample", metric.name));
+                let reason = match metric.sampling {
+                    Some(_) => "for which there is no sample",
+                    None => "of which it is not known when it arose",
+                };
+                part.metadata.note(format!("in no part: {amount} of {}, {reason}", metric.name));
             }
         }
         if self.tree.has_calls() || !self.arcs.is_empty() {
@@ -162,14 +165,18 @@ impl Profile {
         }
     }
 
-    /// The cost that a sampled metric has where no sample was counted, such as that of threads without any. Where its
-    /// samples have times it is in no part of the run.
+    /// The cost that is in no part of the run: what a sampled metric has where no sample was counted, such as that of
+    /// threads without any, and what is in no slot.
     fn untimed_cost(&self, metric: MetricId) -> u64 {
+        if let Some(timeline) = self.timeline.as_ref().filter(|timeline| timeline.is_timed(metric)) {
+            if timeline.is_of_waits(metric) {
+                return 0;
+            }
+            let timed = timeline.costs.iter().filter(|cost| cost.metric == metric).map(|cost| cost.amount);
+            return self.run_cost(metric).saturating_sub(timed.fold(0, u64::saturating_add));
+        }
         let counted = self.metrics[metric.index()].counted_by();
         let Some(samples) = counted.filter(|_| self.has_time(metric)) else { return 0 };
-        if self.timeline.as_ref().is_some_and(|timeline| timeline.is_timed(metric)) {
-            return 0;
-        }
         let unseen = self.tree.nodes().filter(|&node| self.tree.self_cost(samples, node) == 0);
         unseen.map(|node| self.tree.self_cost(metric, node)).sum()
     }

@@ -6,7 +6,7 @@ use treering_analysis::{
     Basis, CallGraph, Corrected, Details, FunctionSet, Presentation, Selection, TotalSource, correct,
     function_name,
 };
-use treering_profile::{CallBias, Metric, MetricId, NodeId, Profile, RecursionRule, Unit};
+use treering_profile::{CallBias, Metric, MetricId, NodeId, Profile, RecursionRule, Timeline, Unit};
 use treering_testing::timed_trace_with;
 
 const TIME: MetricId = MetricId::new(0);
@@ -186,6 +186,31 @@ fn a_calls_cost_in_its_caller_is_moved_to_it() {
     assert_eq!((leaf.mean, leaf.total), (100.0, 400));
     let main = corrected.profile.activations.as_ref().unwrap().nodes.get(NodeId::new(1));
     assert_eq!((main.mean, main.total), (650.0, 650));
+}
+
+/// Parts of a run that follow each other were not those of the corrected whole.
+#[test]
+fn costs_in_slots_of_time_add_up_to_the_corrected_ones() {
+    let mut profile = begun_early(100);
+    let mut timeline = Timeline::new();
+    let slots = [(0, 1, 37), (0, 2, 1), (1, 2, 79), (2, 1, 200), (2, 2, 300), (7, 1, 41)];
+    for (slot, node, amount) in slots {
+        timeline.add(slot * timeline.slot_ns, TIME, (NodeId::new(node), None), amount);
+    }
+    timeline.compact();
+    profile.timeline = Some(timeline);
+    let corrected = correct(&profile).profile.into_owned();
+    let of_slots = |node: u32| -> Vec<u64> {
+        let costs = corrected.timeline.iter().flat_map(|timeline| &timeline.costs);
+        costs.filter(|cost| cost.node == NodeId::new(node)).map(|cost| cost.amount).collect()
+    };
+    assert_eq!(self_costs_of(&corrected), [250, 400]);
+    // The first 37 of 278 have 250 * 37 / 278, rounded down, and so on.
+    assert_eq!((of_slots(1), of_slots(2)), (vec![33, 180, 37], vec![1, 83, 316]));
+    let ms = 1_000_000;
+    let parts = [0..ms, ms..3 * ms, 3 * ms..9 * ms];
+    let parts = parts.map(|range| corrected.part(&[range]).unwrap().run_cost(TIME));
+    assert_eq!((parts, parts.iter().sum()), ([34, 579, 37], corrected.run_cost(TIME)));
 }
 
 #[test]

@@ -81,6 +81,26 @@ fn part(profile: &Profile, range: Range<u64>) -> Profile {
     part
 }
 
+#[test]
+fn a_measured_cost_that_is_in_no_slot_is_told() {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let time = profile.add_metric(Metric::exact("time", Unit::Nanoseconds));
+    let thread = profile.add_single_thread("main");
+    let name = profile.strings.intern("work");
+    let work = profile.functions.intern(Function::named(name));
+    let work = profile.add_stack(thread, &[Frame::new(work)], None, &[(time, 5 * MS)]);
+    let mut timeline = Timeline::new();
+    timeline.add_span((0, 3_500_000), time, (work, None));
+    profile.timeline = Some(timeline);
+    let part = part(&profile, 0..2 * MS);
+    assert_eq!(part.run_cost(time), 2 * MS);
+    let notes: Vec<&str> = part.metadata.notes.iter().map(|note| &*note.0).collect();
+    assert!(
+        notes.contains(&"in no part: 1.500 ms of time, of which it is not known when it arose"),
+        "{notes:?}"
+    );
+}
+
 /// Parts of a run fell short of the whole without a word where a thread had a cost and no sample.
 #[test]
 fn a_cost_without_a_sample_is_in_no_part_and_told() {

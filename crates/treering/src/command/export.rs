@@ -195,7 +195,7 @@ impl Export {
     /// The part to keep. Its notes are printed, as not all formats have room for them.
     fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
         let known = profile.metadata.notes.len();
-        self.time().cut(profile)?;
+        self.time().cut(profile, self.raw)?;
         let selection = self.part.selection(profile)?;
         profile.metadata.notes[known..].iter().for_each(|note| tell!("note: {}", note.0));
         Ok(selection)

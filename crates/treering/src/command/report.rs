@@ -208,10 +208,10 @@ impl Report {
         if self.view.metrics {
             return Ok(self.metrics(&profile, style));
         }
-        self.time.cut(&mut profile)?;
+        self.set_bias(&mut profile)?;
+        self.time.cut(&mut profile, self.raw)?;
         let selection = self.part.selection(&mut profile)?;
         let metric = self.metric(&mut profile)?;
-        self.set_bias(&mut profile)?;
         let whole = if self.raw { Corrected::raw(&profile) } else { correct(&profile) };
         self.warn_of_no_effect(&profile);
         let basis = whole.basis(metric);
@@ -228,7 +228,7 @@ impl Report {
     /// Says so where the profile has nothing that an option is for.
     fn warn_of_no_effect(&self, profile: &Profile) {
         let file = self.file.display();
-        if self.raw && correct(profile).metric.is_none() {
+        if self.raw && self.time.is_everything() && correct(profile).metric.is_none() {
             warn(&format!(
                 "{file}: --raw has no effect: no cost of measuring is known that could be subtracted"
             ));

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
 
+use treering_analysis::{Corrected, correct};
 use treering_profile::{NoPart, Profile};
 
 use crate::failure::Failure;
@@ -86,9 +87,21 @@ impl TimePart {
     }
 
     /// Leaves in the profile what happened in the part of the run.
-    pub fn cut(&self, profile: &mut Profile) -> Result<(), Failure> {
+    ///
+    /// What measuring the calls cost is taken out first, unless `raw` says otherwise: it is known of the whole run.
+    pub fn cut(&self, profile: &mut Profile, raw: bool) -> Result<(), Failure> {
         if self.is_everything() {
             return Ok(());
+        }
+        let corrected = if raw { Corrected::raw(profile) } else { correct(profile) };
+        if corrected.removed > 0 {
+            let mut without = corrected.profile.into_owned();
+            without.metadata.call_bias = None;
+            without.metadata.note(
+                "the cost of measuring is subtracted from each function in proportion to its time in the part"
+                    .to_owned(),
+            );
+            *profile = without;
         }
         let ranges = self.ranges(profile)?;
         let part = profile.part(&ranges).map_err(|error| explained(error, profile, &ranges))?;
@@ -109,7 +122,7 @@ impl TimePart {
     /// the file that they are of.
     pub fn cut_of(&self, profile: &mut Profile, file: &Path) -> Result<(), Failure> {
         let known = profile.metadata.notes.len();
-        self.cut(profile).map_err(|failure| failure.of(file.display()))?;
+        self.cut(profile, false).map_err(|failure| failure.of(file.display()))?;
         let notes = &profile.metadata.notes;
         notes[known..].iter().for_each(|note| tell!("note: {}: {}", file.display(), note.0));
         Ok(())
@@ -146,7 +159,7 @@ impl TimePart {
 
 fn without_time() -> Failure {
     Failure::new("the profile does not know when its costs arose").hint(
-        "treering record keeps it, unless --no-time is given; files of perf, Firefox, Chrome and speedscope have it",
+        "treering record, octave and prolog --ports keep it; files of perf, Firefox, Chrome and speedscope have it",
     )
 }
 
