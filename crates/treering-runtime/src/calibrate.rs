@@ -17,7 +17,7 @@ use crate::event::{NO_FRAME, enter};
 use crate::leave::leave;
 use crate::record::{self, address};
 use crate::store::{self, STORE, to_ref};
-use crate::{process, sys, thread};
+use crate::{course, process, sys, thread};
 
 /// How often each loop is run; medians are taken.
 const ROUNDS: usize = 9;
@@ -191,6 +191,8 @@ fn scratch() -> Option<(&'static Thread, &'static Node)> {
     }
     record::flat_entry(thread, SCRATCH)?.set(address(node));
     thread.epoch.set(process::epoch());
+    drop(store);
+    course::begin_unlisted(thread);
     Some((thread, node))
 }
 

@@ -29,10 +29,11 @@ pub fn point(description: &str) {
     points::take(description.as_bytes());
 }
 
-/// Marks the moment with a name, for `treering record` where that has started the program: the recording has the mark in
-/// this thread, and `treering report --phase NAME` shows what happened from there up to the next mark of the process.
+/// Marks the moment with a name, for `treering record` where that has started the program, and for the program's own profile
+/// where that [keeps time](Options::keeps_time): the recording has the mark in this thread, and `treering report --phase NAME`
+/// shows what happened from there up to the next mark of the process.
 ///
-/// It takes less than a microsecond, and a load and a branch where nothing records. The first 104 bytes of a name are kept,
+/// It takes less than a microsecond, and next to nothing where nothing records. The first 104 bytes of a name are kept,
 /// and 16,384 marks of a recording; the report says how many others there were.
 pub fn mark(name: &str) {
     marks::add(name.as_bytes());

@@ -15,6 +15,7 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use treering_events::cells::{Activation, Node, Thread};
 use treering_events::{CALLS_START, CODE, flag, mode, rule};
 
+use crate::course;
 use crate::frame::leave_dead_frames;
 use crate::process::{self, FLAT, SLOW, STATE};
 use crate::record::{self, above, address, node_of, top_of};
@@ -144,6 +145,9 @@ fn push<const TSC: bool>(
         new.check.set(treering_events::Activation::check_of(address(node), flags));
         // The clock is read last, so that little of this falls into the measured interval.
         new.start.set(if TSC { sys::tsc() } else { start_after_charging(thread, top) });
+        if !TSC {
+            course::charge(thread, node_of(top), new.start.get());
+        }
     } else {
         new.flags.set(flags | flag::UNTIMED);
         new.check.set(treering_events::Activation::check_of(address(node), flags | flag::UNTIMED));

@@ -15,9 +15,9 @@ use crate::event::{
 use crate::frame::leave_dead_frames;
 use crate::leave::measure;
 use crate::process::{self, FLAT, SLOW, STATE};
-use crate::record::{self, address, top_of};
+use crate::record::{self, address, node_of, top_of};
 use crate::registry::IGNORED;
-use crate::{sys, thread};
+use crate::{course, sys, thread};
 
 /// The facts that a leave needs; [`NOTHING`] for a call that is not timed.
 #[repr(C)]
@@ -96,7 +96,9 @@ fn enter_slowly(function: u32, here: u64) -> Token {
                 return Token::UNTIMED;
             }
             let node = thread.private_tag.get() + address(node);
-            Token { node, start: start_after_charging(thread, top_of(thread)) }
+            let start = start_after_charging(thread, top_of(thread));
+            course::charge(thread, node_of(top_of(thread)), start);
+            Token { node, start }
         }
         Found::TooDeep => {
             thread.too_deep.update(|too_deep| too_deep + CODE);
@@ -130,7 +132,11 @@ pub(crate) fn leave(token: Token) {
 #[inline(never)]
 fn leave_otherwise(thread: &'static Thread, node: &'static Node, start: u64) {
     let now = sys::ticks();
-    if add(thread, node, start, now) && process::mode() == mode::FLAT {
+    let is_added = add(thread, node, start, now);
+    if is_added {
+        course::charge(thread, node, now);
+    }
+    if is_added && process::mode() == mode::FLAT {
         node.self_total.update(|total| total + (now - start));
         top_of(thread).children.update(|children| children + (now - start));
     }

@@ -10,7 +10,7 @@ use treering_events::{CODE, flag, mode, open_sum, seal_sum, unwound};
 use crate::event::{BEYOND, NOTHING, Ready, set_flags};
 use crate::process::{self, FLAT, SLOW, STATE};
 use crate::record::{self, address, below, node_of, top_of};
-use crate::{sys, thread};
+use crate::{course, sys, thread};
 
 /// The activation of `token` is left.
 #[inline(always)]
@@ -209,6 +209,7 @@ pub(crate) fn pop(thread: &'static Thread, now: u64) {
     } else if (taken as i64) < 0 {
         thread.clock_steps_back.update(|clock_steps_back| clock_steps_back + CODE);
     } else {
+        course::charge(thread, node, now);
         add(node, taken, flags);
         if process::mode() == mode::FLAT {
             node.self_total.update(|self_total| self_total + taken.saturating_sub(top.children.get()));
@@ -278,6 +279,7 @@ pub(crate) fn withdraw(token: u64) {
         below(top).children.update(|children| children + top.children.get());
     }
     node.open.update(|open| open - u32::from(flags & flag::COUNTED != 0));
+    course::charge(thread, node_of(below(top)), now);
     top.start.set(0);
     compiler_fence(Ordering::SeqCst);
     thread.top.set(address(below(top)));

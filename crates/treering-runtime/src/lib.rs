@@ -46,6 +46,7 @@ when_enabled! {
     mod children;
     mod compact;
     mod control;
+    mod course;
     mod environment;
     mod event;
     mod frame;

@@ -59,6 +59,10 @@ pub struct Options {
     /// Whether exits of logic programs are told by [`Call::exit`](crate::Call::exit) and counted. Without
     /// this, what was entered and did neither fail nor raise an exception counts as an exit.
     pub counts_exits: bool,
+    /// Whether it is kept when time passed: how much of each node's time in which slot of the run. Only in call graphs,
+    /// and not under the rule of SWI-Prolog, by which the time of a node does not follow from when it ran. Calls cost a few
+    /// nanoseconds more.
+    pub keeps_time: bool,
     /// Whether the processor's time stamp counter must not be used.
     pub no_tsc: bool,
     /// The file to write, with marks (`%p`, `%h`, `%r`, `%%`) as in `TREERING_OUTPUT`. `treering.trg` by default.
@@ -134,6 +138,7 @@ impl Options {
             filter: Filter { only: list("TREERING_ONLY"), ignored: list("TREERING_IGNORE") },
             depth_limit: get("TREERING_DEPTH").and_then(|text| text.parse().ok()).unwrap_or(0),
             cpu_time: get("TREERING_CPU").is_some_and(|text| text != "0"),
+            keeps_time: false,
             counts_exits: false,
             no_tsc: get("TREERING_CLOCK").as_deref() == Some("monotonic"),
             output: None,

@@ -11,7 +11,7 @@ use crate::frame::leave_dead_frames;
 use crate::leave::{Place, place_on_stack};
 use crate::record::{self, address, node_of, place_of, top_of};
 use crate::registry::IGNORED;
-use crate::{process, sys, thread};
+use crate::{course, process, sys, thread};
 
 /// The activation of a token, if it is open in this thread.
 fn open_activation(thread: &'static Thread, token: u64) -> Option<&'static Activation> {
@@ -152,6 +152,7 @@ pub(crate) fn resume(function: u32, is_timed: bool) -> u64 {
     let untimed = if is_timed && node.threshold.get() != 0 { 0 } else { flag::UNTIMED };
     set_flags(top, top.flags.get() & !flag::UNTIMED | untimed);
     top.start.set(sys::ticks());
+    course::charge(thread, node_of(record::below(top)), top.start.get());
     token
 }
 

@@ -13,7 +13,7 @@ use crate::output::{self, Output, OwnFile};
 use crate::record::{self, address, node_of};
 use crate::store::{self, STORE, Store};
 use crate::sys::{self, Held, Lock, Mapped, Whose};
-use crate::{arguments, calibrate, compact, environment, line, registry, thread};
+use crate::{arguments, calibrate, compact, course, environment, line, mark, registry, thread};
 
 pub(crate) use crate::c_abi::treering_state as STATE;
 
@@ -35,6 +35,7 @@ static FOLDS_DIRECTLY: AtomicBool = AtomicBool::new(false);
 static LAST_OFF: AtomicU64 = AtomicU64::new(0);
 static POINTS: AtomicBool = AtomicBool::new(true);
 static CPU_TIME: AtomicBool = AtomicBool::new(false);
+static COURSE: AtomicBool = AtomicBool::new(false);
 /// The least time between two readings of a thread's processor time.
 pub(crate) const CPU_INTERVAL_NS: u64 = 100_000;
 /// The same in ticks.
@@ -58,8 +59,8 @@ struct Process {
     output: Option<Output>,
     /// Whether the system calls us at forks.
     hooks: bool,
-    /// For which mode the cost of an event was measured, with or without processor time.
-    calibrated: Option<(u32, bool)>,
+    /// For which mode the cost of an event was measured, with or without processor time and the course of time.
+    calibrated: Option<(u32, bool, bool)>,
     /// The processor time that was used before the profile began.
     used_before: sys::CpuTime,
     /// The activations that the forking thread had open, for its first event in the child.
@@ -95,6 +96,11 @@ pub(crate) fn folds_directly() -> bool {
 
 pub(crate) fn wants_cpu_time() -> bool {
     CPU_TIME.load(Ordering::Relaxed)
+}
+
+/// Whether it is kept when time passed.
+pub(crate) fn wants_course() -> bool {
+    COURSE.load(Ordering::Relaxed)
 }
 
 pub(crate) fn cpu_interval() -> u64 {
@@ -245,6 +251,8 @@ fn switch_on(process: &mut Process, options: Options) {
     let folds_directly = options.rule() == rule::DIRECT && options.depth_limit == 0;
     FOLDS_DIRECTLY.store(folds_directly, Ordering::Relaxed);
     CPU_TIME.store(options.cpu_time, Ordering::Relaxed);
+    let keeps_time = options.keeps_time && options.mode() == mode::CALL_GRAPH && options.rule() != rule::SWI_CLASSIC;
+    COURSE.store(keeps_time, Ordering::Relaxed);
     let epoch = EPOCH.fetch_add(1, Ordering::Relaxed) + 1;
     if process.output.is_none() && !open_store(process, &options, 0) {
         return;
@@ -261,14 +269,14 @@ fn switch_on(process: &mut Process, options: Options) {
     if options.counts_exits {
         store::set_flag(flag::EXITS);
     }
-    let is_plain = !options.cpu_time && sys::uses_tsc();
+    let is_plain = !options.cpu_time && !keeps_time && sys::uses_tsc();
     let path = match options.mode() {
         _ if !is_plain => SLOW,
         mode::FLAT if options.depth_limit != 0 => SLOW,
         mode::FLAT => FLAT,
         _ => 0,
     };
-    let sort = (options.mode(), options.cpu_time);
+    let sort = (options.mode(), options.cpu_time, keeps_time);
     process.options = Some(options);
     STATE.store(epoch | path, Ordering::Release);
     if process.calibrated != Some(sort) {
@@ -301,6 +309,8 @@ fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool
     let command = options.command.clone().unwrap_or_else(kernels);
     process.used_before = sys::cpu_time(Whose::Process);
     write_header(&mut store, &output, is_tsc, started, parent_pid, &command);
+    course::forget();
+    mark::forget();
     if let Some(old) = old {
         registry::carry_over(&mut store, old);
         line::forget();

@@ -18,6 +18,7 @@ use std::io;
 use treering_events::cells::{Activation, Node, Thread};
 use treering_events::{Function, InPlace, Module, NEAR_CHILDREN, Ref, Sealed, Text, UNIT, check_of, count, link};
 
+use crate::course::Course;
 use crate::thread::word;
 use crate::{store, sys};
 
@@ -118,6 +119,14 @@ pub(crate) fn copy_stack(before: &[Activation], place: Ref, capacity: u32) {
 pub(crate) fn node_of(activation: &Activation) -> &'static Node {
     // SAFETY: every place of a stack has a node from when the stack is made.
     unsafe { at_address(activation.node.get()) }
+}
+
+/// The course of the running thread, if it has one.
+#[inline(always)]
+pub(crate) fn course_of(thread: &Thread) -> Option<&'static Course> {
+    let word = thread.private[word::COURSE].get() as *const Course;
+    // SAFETY: the word is 0 or the address of a course, and courses stay in memory.
+    unsafe { word.as_ref() }
 }
 
 /// The child of a node that the fast path knows for a function: perhaps another function's, or nobody's.

@@ -11,7 +11,7 @@ use treering_events::{CALLS_START, CODE, NEAR_CHILDREN, Ref, flag, mode, rule, t
 use crate::event::Ready;
 use crate::record::{self, above, address, node_of, place_of, shared, shared_u32, stack_of, top_of};
 use crate::store::{self, STORE, Store, to_ref};
-use crate::{children, process, sys};
+use crate::{children, course, process, sys};
 
 /// How many threads that have ended keep a record of their own; those that come later take over
 /// the record of one that has ended, so that memory does not grow with every thread.
@@ -35,6 +35,8 @@ pub(crate) mod word {
     /// In a flat profile, the nodes of functions by number, and how many there is room for.
     pub(crate) const FLAT: usize = 2;
     pub(crate) const FLAT_LENGTH: usize = 3;
+    /// The address of the thread's course, or 0.
+    pub(crate) const COURSE: usize = 4;
     /// The upper half of the tags of memory blocks that the thread allocates; see `memory`.
     pub(crate) const MARK: usize = treering_memory::MARK;
 }
@@ -78,6 +80,7 @@ fn begin(thread: &'static Thread) {
     thread.epoch.set(process::epoch());
     shared(&thread.private_tag).store(new_tag(), Ordering::Relaxed);
     reset_stack(thread);
+    course::begin(thread);
     shared_u32(&thread.state).store(thread_state::RUNNING, Ordering::Relaxed);
     record::seal(thread);
 }
@@ -216,6 +219,7 @@ pub(crate) fn renew(thread: &'static Thread) {
     thread.user_ns.set(used.user_ns);
     thread.system_ns.set(used.system_ns);
     reset_stack(thread);
+    course::begin(thread);
 }
 
 /// Leaves all activations above the place `down_to` on the stack, for `reason`.
@@ -390,8 +394,9 @@ pub(crate) fn inherit(thread: &'static Thread, function: u32, before: &treering_
     let flags = before.flags | flag::INHERITED;
     node.open.update(|open| open + u32::from(flags & flag::COUNTED != 0));
     let node = address(node);
-    let check = Record::check_of(node, flags);
-    record::write(new, Record { start: sys::ticks(), node, flags, check, ..*before });
+    let (start, check) = (sys::ticks(), Record::check_of(node, flags));
+    course::charge(thread, parent, start);
+    record::write(new, Record { start, node, flags, check, ..*before });
     thread.top.set(address(new));
     true
 }

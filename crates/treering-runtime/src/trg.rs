@@ -22,6 +22,10 @@ pub(crate) enum Kind {
     Sizes = 16,
     Points = 17,
     Memory = 18,
+    Timeline = 29,
+    TimeCosts = 30,
+    Lives = 32,
+    Marks = 33,
     End = 0xffff,
 }
 
@@ -33,6 +37,11 @@ pub(crate) struct TrgFile {
 }
 
 impl TrgFile {
+    /// How many bytes there are so far.
+    pub(crate) fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(crate) fn new() -> Self {
         let mut bytes = b"\x89trg\r\n\x1a\n".to_vec();
         // Version 1.0, no flags.
