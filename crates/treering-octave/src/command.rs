@@ -1,4 +1,4 @@
-//! The commands: `on`, `off`, `resume`, `clear`, `status`, `info`, `print`, `save`.
+//! The commands: `on`, `off`, `resume`, `clear`, `mark`, `status`, `info`, `print`, `save`.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::fs::OpenOptions;
@@ -66,6 +66,10 @@ pub(crate) fn run(words: &[String]) -> Result<Outcome, String> {
         ("off", _) => Err("off takes no other word than graph or flat".to_owned()),
         ("resume", []) => resume(),
         ("clear", []) => clear(),
+        ("mark", [name]) => {
+            treering_runtime::mark(name);
+            Ok(Value::Nothing.into())
+        }
         ("status", []) => Ok(status().into()),
         ("info", []) => Ok(tables().info(false).into()),
         ("details", []) => Ok(tables().info(true).into()),
@@ -122,7 +126,14 @@ fn report_file(request: &Request) -> Result<(), String> {
 fn options(request: &Request) -> Options {
     let output = request.output.clone().unwrap_or_else(temporary::file);
     let recursion = if request.folds { Recursion::Direct } else { Recursion::Full };
-    Options { kind: request.kind, recursion, output: Some(output), command: shown(), ..Options::default() }
+    Options {
+        kind: request.kind,
+        recursion,
+        keeps_time: !request.no_time,
+        output: Some(output),
+        command: shown(),
+        ..Options::default()
+    }
 }
 
 /// The command that the profile shows, if `treering octave` has written it.

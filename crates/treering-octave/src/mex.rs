@@ -205,6 +205,10 @@ unsafe fn text_of(array: Array) -> Option<String> {
             return None;
         }
         let length = mxGetNumberOfElements(array).max(0) as usize + 1;
+        if length == 1 {
+            // Octave copies no text out of one that is empty.
+            return Some(String::new());
+        }
         let mut text = vec![0_u8; length];
         let failed = mxGetString(array, text.as_mut_ptr().cast(), length as i64) != 0;
         let text = CStr::from_bytes_until_nul(&text).ok()?;

@@ -57,8 +57,8 @@ pub(crate) struct Namer {
 }
 
 /// Our commands in the language of Octave.
-const OWN: [&[u8]; 4] =
-    [b"treering", b"profile", b"treering_native_profile", b"treering>__treering_workers__"];
+const OWN: [&[u8]; 5] =
+    [b"treering", b"profile", b"treering_mark", b"treering_native_profile", b"treering>__treering_workers__"];
 
 impl Namer {
     /// One that records everything.

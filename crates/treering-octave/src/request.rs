@@ -28,12 +28,14 @@ pub(crate) struct Request {
     pub(crate) home: String,
     /// Whether statistics of single calls are printed, which are always recorded.
     pub(crate) statistics: bool,
+    /// Whether it is not kept when time passed.
+    pub(crate) no_time: bool,
     /// The file that tells the command `treering octave` which file is written.
     pub(crate) told: Option<PathBuf>,
 }
 
 /// The words that may follow `on`, for error messages.
-pub(crate) const USAGE: &str = "graph, flat, -lines, -args, -operators, -memory, -statistics, -only PATTERN, \
+pub(crate) const USAGE: &str = "graph, flat, -lines, -args, -operators, -memory, -notime, -statistics, -only PATTERN, \
      -ignore PATTERN, -output FILE, -detail mmex or builtin";
 
 /// The answer to MATLAB's options that ask for a history of calls.
@@ -70,6 +72,7 @@ impl Request {
                     request.output = Some(writable(named_in(&names)?)?);
                     request.told = Some(names.with_file_name("output"));
                 }
+                "-notime" => request.no_time = true,
                 "-statistics" => request.statistics = true,
                 // The words of MATLAB.
                 "-detail" => request.bits = detail(request.bits, &next()?)?,

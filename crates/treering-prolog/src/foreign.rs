@@ -198,6 +198,13 @@ extern "C" fn live(terms: Term, _arity: c_int, _control: Control) -> Outcome {
     outcome(unify_integer(terms, recording::live() as i64))
 }
 
+/// `'$tr_mark'(+Name)`: marks the moment, in this recording and for a recorder that has started the process.
+extern "C" fn mark(terms: Term, _arity: c_int, _control: Control) -> Outcome {
+    let Some(name) = text(terms) else { return FALSE };
+    treering_runtime::mark(&name);
+    TRUE
+}
+
 /// `'$tr_ticks'(-Ticks)`: the clock of the recording.
 extern "C" fn ticks(terms: Term, _arity: c_int, _control: Control) -> Outcome {
     outcome(unify_integer(terms, treering_runtime::ticks() as i64))
@@ -243,7 +250,7 @@ extern "C" fn thread_ends(_: *mut c_void) {
 
 type Predicate = extern "C" fn(Term, c_int, Control) -> Outcome;
 
-const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 16] = [
+const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 17] = [
     (c"$tr_call", 2, call, NONDETERMINISTIC),
     (c"$tr_exit", 2, exit, 0),
     (c"$tr_exit_open", 2, exit_open, NONDETERMINISTIC),
@@ -253,6 +260,7 @@ const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 16] = [
     (c"$tr_facts", 1, facts, 0),
     (c"$tr_end", 1, end, 0),
     (c"$tr_live", 1, live, 0),
+    (c"$tr_mark", 1, mark, 0),
     (c"$tr_ticks", 1, ticks, 0),
     (c"$tr_call_cost", 1, call_cost, 0),
     (c"$tr_kernel_problem", 1, kernel_problem, 0),

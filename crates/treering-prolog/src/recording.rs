@@ -85,6 +85,7 @@ pub(crate) fn begin(output: &str, recursion: &str, clock: &str) -> Result<(), St
         recursion,
         output: Some(path),
         cpu_time: clock == "cpu",
+        keeps_time: true,
         counts_exits: true,
         command,
         ..Options::default()

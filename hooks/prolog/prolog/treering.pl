@@ -5,7 +5,8 @@
 
 :- module(treering,
           [ treering/1,                 % :Goal
-            treering/2                  % :Goal, :Options
+            treering/2,                 % :Goal, :Options
+            treering_mark/1             % +Name
           ]).
 :- use_module(library(aggregate)).
 :- use_module(library(apply)).
@@ -224,6 +225,18 @@ load_library :-
     (   library_file(File),
         catch(load_foreign_library(File), Error, (assertz(library_problem(Error)), fail))
     ->  retractall(library_problem(_))
+    ;   true
+    ).
+
+%!  treering_mark(+Name) is det.
+%
+%   Marks this moment with a name, in the profile of ports(true) or of `treering record`: what happens from here up to the
+%   next mark is a phase of that name. Where nothing records, and without the library of Treering, this does nothing.
+
+treering_mark(Name) :-
+    must_be(atomic, Name),
+    (   current_predicate('$tr_mark'/1)
+    ->  '$tr_mark'(Name)
     ;   true
     ).
 

@@ -51,6 +51,10 @@ pub struct Octave {
     #[arg(long)]
     memory: bool,
 
+    /// Leave out of the profile when time passed
+    #[arg(long)]
+    no_time: bool,
+
     /// Record only functions whose name matches, with * and ?; may be given several times
     #[arg(long, value_name = "PATTERN")]
     only: Vec<String>,
@@ -91,6 +95,9 @@ pub struct Octave {
 
 /// The command for an Octave that the script starts.
 const WORKER: &str = include_str!("../../hooks/PKG_ADD");
+
+/// The function by which a script marks its phases.
+const MARK: &str = include_str!("../../hooks/treering_mark.m");
 
 /// Files that hold paths, which Octave's texts could not: of the profile, and of the script.
 const WANTED: &str = "wanted";
@@ -141,6 +148,7 @@ impl Octave {
             (self.args, "-args"),
             (self.operators, "-operators"),
             (self.memory, "-memory"),
+            (self.no_time, "-notime"),
         ];
         words.extend(switches.iter().filter(|(is_on, _)| *is_on).map(|(_, word)| (*word).into()));
         for (name, patterns) in [("-only", &self.only), ("-ignore", &self.ignore)] {
@@ -223,6 +231,7 @@ impl Folder {
         }
         std::fs::write(folder.path().join("PKG_ADD"), folder.start_file(options)).context(&cannot)?;
         std::fs::write(worker.join("PKG_ADD"), WORKER).context(&cannot)?;
+        std::fs::write(folder.path().join("treering_mark.m"), MARK).context(&cannot)?;
         std::fs::write(folder.path().join(WANTED), output.as_os_str().as_bytes()).context(&cannot)?;
         if let Some(script) = script {
             let script = std::path::absolute(script).context(&cannot)?;
@@ -248,7 +257,7 @@ impl Folder {
         }
         path.push(self.worker());
         let worker = self.worker().into_os_string().into_encoded_bytes();
-        let words = [vec![worker], options.to_vec(), self.output_option()].concat();
+        let words = [vec![worker], options.to_vec(), self.own_options()].concat();
         let words = OsString::from_vec(words.join(&b'\n'));
         [("OCTAVE_PATH", path), ("TREERING_OCTAVE_WORKER", words)]
     }
@@ -257,7 +266,7 @@ impl Folder {
     /// code. Where they are refused Octave ends.
     fn start_file(&self, options: &[Vec<u8>]) -> Vec<u8> {
         let name = |file: &str| quoted(self.path().join(file).as_os_str().as_bytes());
-        let words = [options.to_vec(), self.output_option()].concat();
+        let words = [options.to_vec(), self.own_options()].concat();
         let words: Vec<Vec<u8>> = words.iter().map(|word| quoted(word)).collect();
         let on = [b"  __treering__ ('on', ", &words.join(&b", "[..])[..], b");\n  __treering__ ('off');\n"]
             .concat();
@@ -291,9 +300,12 @@ impl Folder {
         .concat()
     }
 
-    /// The option by which the library learns the file to write, and tells it in the file `output`.
-    fn output_option(&self) -> Vec<Vec<u8>> {
-        vec![b"-output-named-in".to_vec(), self.path().join(WANTED).into_os_string().into_encoded_bytes()]
+    /// The options by which the library learns the file to write, which it tells in the file `output`, and where our own
+    /// functions are.
+    fn own_options(&self) -> Vec<Vec<u8>> {
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        let wanted = bytes(&self.path().join(WANTED));
+        vec![b"-output-named-in".to_vec(), wanted, b"-home".to_vec(), bytes(self.path())]
     }
 
     /// Why the hooks were refused, if they were.

@@ -305,9 +305,11 @@ fn first(folder: &Path) -> PathBuf {
     folder.join("first.pl")
 }
 
-/// Loads the pack, without the names that it exports.
+/// Loads the pack, without the names that it exports. Programs mark their phases by a predicate of the system, so that one
+/// of the same name in a program takes its place.
 fn before(pack: &Path) -> String {
-    format!(":- use_module({}, []).\n:- treering:before_shell.\n", quoted(&pack.to_string_lossy()))
+    const MARK: &str = ":- assertz((system:treering_mark(Name) :- treering:treering_mark(Name))).\n";
+    format!(":- use_module({}, []).\n{MARK}:- treering:before_shell.\n", quoted(&pack.to_string_lossy()))
 }
 
 /// Where Prolog tells which file it writes.

@@ -43,6 +43,7 @@ mod hidden_stacks;
 mod hostile_memory;
 mod import;
 mod instrumented;
+mod interpreter_time;
 mod interrupted;
 mod kept_debug;
 mod libraries;

@@ -1,0 +1,1 @@
+../../../hooks/octave/inst/treering_mark.m
