@@ -2,7 +2,8 @@
 //!
 //! The format is that of the document "Trace Event Format". Read are calls with their times (`B`, `E` and
 //! `X` events), the samples of V8 that Chrome's developer tools put into traces, and samples with stack
-//! frames as React Native's Hermes writes them. Written are `B` and `E` events, in a track for each thread.
+//! frames as React Native's Hermes writes them; beside calls, instants (`i`, `I`, `R`) as marks. Written are `B` and `E`
+//! events, in a track for each thread, and `i` events.
 //!
 //! ```
 //! use treering_formats::chrome_trace;
@@ -26,6 +27,9 @@ use crate::json::says_exporter;
 pub use read::read;
 use read::read_within;
 pub use write::{size, write};
+
+/// The category of marks that stand where a process began to run a program.
+const EXEC: &str = "exec";
 
 /// Its row in the table of formats.
 pub(crate) const DESCRIPTION: Description = Description {

@@ -41,6 +41,11 @@ pub(crate) struct Event {
     pub(crate) pid: String,
     #[serde(default, deserialize_with = "id")]
     pub(crate) tid: String,
+    #[serde(default, rename = "cat", deserialize_with = "optional_id")]
+    pub(crate) category: Option<String>,
+    /// What an instant is meant for: `t`, `p` or `g`.
+    #[serde(default, rename = "s", deserialize_with = "optional_id")]
+    pub(crate) scope: Option<String>,
     /// Tells which recording of V8 it belongs to.
     #[serde(default, deserialize_with = "id")]
     pub(crate) id: String,

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use treering_profile::{
-    Function, FunctionId, FunctionKind, Metric, MetricId, NodeId, Process, ProcessId, Profile, ThreadId,
-    Timeline, Unit,
+    Function, FunctionId, FunctionKind, Mark, MarkKind, Metric, MetricId, NodeId, Process, ProcessId,
+    Profile, ThreadId, Timeline, Unit,
 };
 
 use crate::budget::Budget;
+use crate::chrome_trace::EXEC;
 use crate::chrome_trace::event::{self, Trace};
 use crate::chrome_trace::span::{self, Misfits};
 use crate::cpuprofile::node::{Node, Nodes};
@@ -232,13 +233,18 @@ impl Reader {
         let start = if self.stacks_only { 0.0 } else { start.fold(f64::INFINITY, f64::min) };
         let mut of_threads: BTreeMap<(&str, &str), Vec<(u64, span::Event)>> = BTreeMap::new();
         let mut others = 0_u64;
+        let mut instants = Vec::new();
+        let since = |time: f64| nanoseconds(time - start, 1e3).filter(|&ns| ns < LONGEST_NS);
         for (at, event) in trace.events.iter().enumerate() {
+            if is_instant(event) {
+                instants.push((event.ts.and_then(since), event));
+                continue;
+            }
             if !is_call(event) {
                 others += u64::from(event.ph != "M");
                 continue;
             }
             let bad = || bad_time("event", at);
-            let since = |time: f64| nanoseconds(time - start, 1e3).filter(|&ns| ns < LONGEST_NS);
             let now = event.ts.and_then(since).ok_or_else(bad)?;
             let function =
                 event.name.as_deref().filter(|name| !name.is_empty()).map(|name| self.function(name));
@@ -267,6 +273,41 @@ impl Reader {
             self.import.charge_nodes()?;
         }
         self.note_misfits(&misfits, others);
+        self.marks(instants)?;
+        Ok(())
+    }
+
+    /// Instants with the times that are known, as marks. Each is of the thread that wrote it, whether it is meant for that,
+    /// for its process or for the whole trace.
+    fn marks(&mut self, mut instants: Vec<(Option<u64>, &event::Event)>) -> Result<(), ReadError> {
+        let length_ns = self.import.profile.timeline.as_ref().map_or(0, |timeline| timeline.length_ns);
+        let all = instants.len();
+        let is_within = |time: u64| self.stacks_only || time <= length_ns;
+        instants.retain(|&(time, _)| time.is_some_and(is_within));
+        let outside = all - instants.len();
+        instants.sort_by_key(|&(time, _)| time);
+        let further = instants.len().saturating_sub(MOST_MARKS);
+        instants.truncate(MOST_MARKS);
+        let others_process = instants.iter().filter(|(_, event)| is_global(event)).count();
+        for (time_ns, event) in instants {
+            let Some(time_ns) = time_ns else { continue };
+            let thread = self.thread(&event.pid, &event.tid);
+            let is_exec = self.stacks_only && event.category.as_deref() == Some(EXEC);
+            let kind = if is_exec { MarkKind::Exec } else { MarkKind::Mark };
+            let name = self.import.profile.strings.intern(event.name.as_deref().unwrap_or("(no name)"));
+            if let Some(timeline) = &mut self.import.profile.timeline {
+                timeline.extend_to(time_ns.saturating_add(1));
+                timeline.marks.push(Mark { time_ns, end_ns: None, thread, kind, name });
+            }
+        }
+        self.import.charge_nodes()?;
+        for (text, count) in [
+            ("instants before the first call or after the last one are left out", outside),
+            ("instants beyond the first 16384 are left out", further),
+            ("instants of the whole trace are marks of the process that wrote them", others_process),
+        ] {
+            self.import.note_count(text, count as u64);
+        }
         Ok(())
     }
 
@@ -285,10 +326,7 @@ impl Reader {
             ("calls that lasted longer than their callers are cut", misfits.cut),
             ("ends of calls that never began are passed over", misfits.ends),
             ("calls never ended; they last until the thread's last event", misfits.open),
-            (
-                "events that are no calls, such as counters, instants and asynchronous ones, are not read",
-                others,
-            ),
+            ("events that are no calls, such as counters, flows and asynchronous ones, are not read", others),
         ] {
             self.import.note_count(text, count);
         }
@@ -355,6 +393,19 @@ impl Weights {
 fn is_call(event: &event::Event) -> bool {
     matches!(event.ph.as_str(), "B" | "E" | "X")
 }
+
+/// Whether an event is a moment with a name; `I` is what `i` was called before.
+fn is_instant(event: &event::Event) -> bool {
+    matches!(event.ph.as_str(), "i" | "I" | "R")
+}
+
+/// Whether an instant is one of the whole trace.
+fn is_global(event: &event::Event) -> bool {
+    event.scope.as_deref() == Some("g")
+}
+
+/// How many instants are kept.
+const MOST_MARKS: usize = 16_384;
 
 fn bad_time(kind: &str, at: usize) -> ReadError {
     ReadError::at(format_args!("{kind} {at}"), "its time is no number or too large")

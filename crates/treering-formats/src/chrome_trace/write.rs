@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use treering_profile::{FunctionId, Metadata, MetricId, NodeId, Profile};
+use treering_profile::{FunctionId, MarkKind, Metadata, MetricId, NodeId, Profile};
 
 use crate::Dropped;
+use crate::chrome_trace::EXEC;
 use crate::dropped::Part;
 use crate::json::{MOST_EXACT, write_text};
 use crate::label::label;
@@ -272,6 +273,9 @@ impl<'a, W: Write> Writer<'a, W> {
             self.separate()?;
             self.output.write_all(b"{\"ph\":\"i\",\"s\":\"t\",\"name\":")?;
             write_text(self.output, &self.profile.strings[mark.name])?;
+            if mark.kind == MarkKind::Exec {
+                write!(self.output, ",\"cat\":\"{EXEC}\"")?;
+            }
             self.at(mark.time_ns, ids[mark.thread.index()])?;
         }
         Ok(())

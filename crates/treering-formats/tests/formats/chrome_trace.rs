@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use serde_json::Value;
 use treering_formats::{Format, Problem, chrome_trace, is_ours, read_any};
 use treering_profile::{
-    Frame, Function, LineId, Metric, MetricId, NodeId, Process, Profile, RecursionRule, ThreadId, Unit,
+    Frame, Function, LineId, Mark, MarkKind, Metric, MetricId, NodeId, Process, Profile, RecursionRule,
+    ThreadId, Unit,
 };
 
 const MS: u64 = 1_000_000;
@@ -132,6 +133,90 @@ fn files_of_ours_have_their_metric_again_and_no_calls() {
         profile.part(std::slice::from_ref(&range)).unwrap().run_cost(MetricId::new(0))
     };
     assert_eq!((from_2(&profile), from_2(&read)), (3, 3));
+}
+
+/// The marks of a profile: when, of which thread, of which kind, and their names.
+fn marks(profile: &Profile) -> Vec<(u64, u32, MarkKind, &str)> {
+    let mark = |mark: &Mark| {
+        (mark.time_ns, profile.threads[mark.thread.index()].tid, mark.kind, &profile.strings[mark.name])
+    };
+    profile.timeline.as_ref().unwrap().marks.iter().map(mark).collect()
+}
+
+#[test]
+fn marks_are_read_as_they_were_written() {
+    let mut profile = timed(time(), &[(2 * MS, "main;work", 4 * MS)]);
+    let process = profile.threads[0].process;
+    let other = profile.add_thread(process, 17, "worker".to_owned());
+    add(&mut profile, other, MetricId::new(0), &[(3 * MS, "step", MS)]);
+    let main = ThreadId::new(0);
+    let long = "long ".repeat(40);
+    let rows = [
+        (0, main, MarkKind::Exec, "program"),
+        (2_500_001, main, MarkKind::Mark, "load"),
+        (2_500_001, other, MarkKind::Mark, ""),
+        (3 * MS, main, MarkKind::Mark, "two\nlines \"quoted\""),
+        // Later than any cost.
+        (9 * MS + 7, other, MarkKind::Mark, &long),
+    ];
+    for (time_ns, thread, kind, name) in rows {
+        let name = profile.strings.intern(name);
+        let timeline = profile.timeline.as_mut().unwrap();
+        timeline.extend_to(time_ns + 1);
+        timeline.marks.push(Mark { time_ns, end_ns: None, thread, kind, name });
+    }
+    let (file, _) = written(&profile, 0);
+    let (again, report) = read_any(&file).map(|(_, profile, report)| (profile, report)).unwrap();
+    again.validate().unwrap();
+    assert_eq!(marks(&again), marks(&profile));
+    assert!(report.notes.iter().all(|note| !note.contains("not read")), "{report:?}");
+}
+
+#[test]
+fn instants_of_other_tools_are_marks_and_few_enough() {
+    let instant = |at: u32, rest: &str| format!(r#",{{"ts":{at},"pid":1,{rest}}}"#);
+    let read = |instants: &str| {
+        let call = r#"{"ph":"X","name":"run","ts":1000,"dur":500,"pid":1,"tid":1}"#;
+        let (profile, report) = chrome_trace::read(format!("[{call}{instants}]").as_bytes()).unwrap();
+        profile.validate().unwrap();
+        (profile, report.notes)
+    };
+    let (profile, notes) = read(
+        &[
+            instant(1200, r#""ph":"I","name":"old","tid":1"#),
+            instant(1100, r#""ph":"i","name":"process","tid":2,"s":"p""#),
+            instant(1000, r#""ph":"R","name":"navigationStart","tid":1,"cat":"exec""#),
+            instant(1300, r#""ph":"i","tid":1,"s":"g""#),
+            instant(999, r#""ph":"i","name":"before","tid":1"#),
+            instant(1501, r#""ph":"i","name":"after","tid":1"#),
+            r#",{"ph":"i","name":"never","pid":1,"tid":1}"#.to_owned(),
+            instant(1100, r#""ph":"C","name":"counter","tid":1"#),
+        ]
+        .concat(),
+    );
+    let kind = MarkKind::Mark;
+    let expected = [
+        (0, 1, kind, "navigationStart"),
+        (100_000, 2, kind, "process"),
+        (200_000, 1, kind, "old"),
+        (300_000, 1, kind, "(no name)"),
+    ];
+    assert_eq!(marks(&profile), expected);
+    assert_eq!(profile.timeline.as_ref().unwrap().length_ns, 500_000);
+    assert_eq!(
+        notes,
+        [
+            "events that are no calls, such as counters, flows and asynchronous ones, are not read: 1",
+            "instants before the first call or after the last one are left out: 3",
+            "instants of the whole trace are marks of the process that wrote them: 1",
+        ]
+    );
+    let many = instant(1100, r#""ph":"i","name":"again","tid":1"#).repeat(16_389);
+    let (profile, notes) = read(&many);
+    assert_eq!(
+        (marks(&profile).len(), notes),
+        (16_384, vec!["instants beyond the first 16384 are left out: 5".to_owned()])
+    );
 }
 
 #[test]
