@@ -30,6 +30,12 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
     let (late_ns, end_ns) = (writer.late_ns, writer.end_ns);
     output.flush()?;
     let mut dropped = dropped(profile, metric);
+    match TimedCosts::of(profile, metric) {
+        Some(timed) => timed.note(profile, metric, &mut dropped),
+        None => dropped.note(
+            "the order of time, which the profile does not know: costs follow each other in the order of the tree",
+        ),
+    }
     dropped.note_if(
         end_ns > MOST_EXACT / 4,
         "digits of times: most viewers do not have nanoseconds after so long a time",
@@ -81,10 +87,6 @@ fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
     let used: HashSet<FunctionId> = profile.tree.function_column().iter().copied().collect();
     let shared = used.iter().filter(|&&function| !names.insert(label(profile, function))).count();
     dropped.note_shared(shared, "name");
-    dropped.note_if(
-        !profile.has_time(metric),
-        "the order of time, which the profile does not know: costs follow each other in the order of the tree",
-    );
     let waits = profile.timeline.as_ref().and_then(|timeline| timeline.waits.as_ref());
     dropped.note_if(waits.is_some(), "when threads waited");
     dropped

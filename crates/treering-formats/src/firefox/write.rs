@@ -70,7 +70,11 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
     }
     output.write_all(b"\n],\"pages\":[],\"profilerOverhead\":[],\"counters\":[]}\n")?;
     output.flush()?;
-    Ok(dropped(profile, metric))
+    let mut dropped = dropped(profile, metric);
+    if let Some(timed) = &costs {
+        timed.note(profile, metric, &mut dropped);
+    }
+    Ok(dropped)
 }
 
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {

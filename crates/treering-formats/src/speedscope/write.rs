@@ -58,6 +58,11 @@ fn dropped(profile: &Profile, costs: &Profile) -> Dropped {
     let large = costs.metrics().any(|(metric, _)| costs.run_cost(metric) > MOST_EXACT);
     dropped.note_if(large, "digits of sums above 2^53, which JavaScript does not have");
     dropped.note_details(profile);
+    for (metric, _) in costs.metrics() {
+        if let Some(timed) = TimedCosts::of(costs, metric) {
+            timed.note(costs, metric, &mut dropped);
+        }
+    }
     dropped
 }
 

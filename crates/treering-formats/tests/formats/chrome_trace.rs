@@ -117,6 +117,33 @@ fn profiles_without_times_follow_the_order_of_the_tree() {
     assert!(notes.iter().any(|note| note.starts_with("the order of time")), "{notes:?}");
 }
 
+/// The times of all costs were lost where a thread had no sample, and nothing told that.
+#[test]
+fn a_cost_without_a_time_is_at_the_end_and_told() {
+    let mut profile = timed(time(), &[(2 * MS, "main;a", MS), (6 * MS, "main;b", MS)]);
+    let process = profile.threads[0].process;
+    let short = profile.add_thread(process, 17, "short".to_owned());
+    let root = profile.threads[short.index()].root;
+    profile.tree.add_self_cost(MetricId::new(0), root, 5000);
+    let (file, notes) = written(&profile, 0);
+    let expected = [
+        "2000.0 Bmain",
+        "2000.0 Ba",
+        "3000.0 Ea",
+        "3000.0 Emain",
+        "6000.0 Bmain",
+        "6000.0 Bb",
+        "7000.0 Eb",
+        "7000.0 Emain",
+    ];
+    let calls = calls(&file);
+    assert_eq!(calls[..8], expected);
+    assert!(calls[8].starts_with("6000.0 B") && calls[9].starts_with("6005.0 E"), "{calls:?}");
+    let note =
+        "when 0.005 ms of cpu-clock arose, which is not known where there is no sample: it is at the end";
+    assert!(notes.iter().any(|known| known == note), "{notes:?}");
+}
+
 /// Samples that were put together looked like counted calls.
 #[test]
 fn files_of_ours_have_their_metric_again_and_no_calls() {
