@@ -10,7 +10,7 @@ import { lineCalls, ownLines } from "../src/model/lines.ts";
 import { wilson } from "../src/model/interval.ts";
 import { parseQuery, readRegex } from "../src/model/search.ts";
 import { bareHash, fit, splitName } from "../src/model/names.ts";
-import { format, PERCENT, scaleFor, signed } from "../src/model/numbers.ts";
+import { format, PERCENT, scaleFor, signed, timeWord } from "../src/model/numbers.ts";
 import { totals } from "../src/model/tree.ts";
 import NAMES from "../../../../fixtures/names/parts.json";
 import { allVisible, visible } from "../src/model/visible.ts";
@@ -312,4 +312,10 @@ test("the change of a difference is followed to where it divides", () => {
   assert.equal(fork([0, 1, 1, 2, 4, 7, 5]), "parse", "a function that calls nobody stands below its caller");
   assert.equal(fork([0, 1, 1, 2, 4, 7, 9]), "start", "more in one callee and less in another is a fork");
   assert.equal(fork([0, 1, 1, 2, 9, 7, 5]), "", "nothing has changed");
+});
+
+test("time by a wall clock is not called processor time", () => {
+  const processor = ["cpu", "cpu time", "cpu-clock", "cpu-clock:u", "task-clock", "user", "system"];
+  assert.deepEqual(processor.map(timeWord), processor.map(() => "CPU"));
+  assert.deepEqual(["time", "latency", "off-cpu", "wall"].map(timeWord), ["time", "time", "time", "time"]);
 });

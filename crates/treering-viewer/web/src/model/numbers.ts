@@ -85,3 +85,8 @@ export function axisBytes(value: number): string {
 export function plural(count: number, noun: string): string {
   return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
+
+/** What the nanoseconds of a metric are: `CPU` of those that count processor time, else `time`, such as that of a wall clock. */
+export function timeWord(metric: string): "CPU" | "time" {
+  return /^(cpu|task-clock|user|system)/.test(metric) ? "CPU" : "time";
+}

@@ -2,7 +2,7 @@
 
 import { computed } from "@preact/signals";
 import type { JSX } from "preact";
-import { grouped, percent, plural } from "../model/numbers.ts";
+import { grouped, percent, plural, timeWord } from "../model/numbers.ts";
 import { binomialTest, falseDiscoveryLimit } from "../model/binomial.ts";
 import { halfWidthOfDifference, type Measure } from "../model/interval.ts";
 import { otherSlots, type Slots, slotsOf } from "../model/timeline.ts";
@@ -75,10 +75,10 @@ function isFinding(metric: number, which: "self" | "total", base: Measure, now: 
   return probability(base, now, part) <= limit[which];
 }
 
-/** `CPU ms per second`: the unit of two parts that are compared. */
+/** `CPU per second`: the unit of two parts that are compared. */
 function perSecond(): string {
   const { unit, name } = theProfile().head.metrics[shownMetric()];
-  return unit === "nanoseconds" ? "CPU per second" : `${unit === "count" ? name : "bytes"} per second`;
+  return unit === "nanoseconds" ? `${timeWord(name)} per second` : `${unit === "count" ? name : "bytes"} per second`;
 }
 
 const normalised = computed(() => route.value.normalised && !isCompared());

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { lengthText, spanText } from "../../model/moment.ts";
 import { countOf, slotsOf } from "../../model/timeline.ts";
-import { amount, grouped, percent } from "../../model/numbers.ts";
+import { amount, grouped, percent, timeWord } from "../../model/numbers.ts";
 import { askWaited } from "../../asking.ts";
 import { partMeasure, wholeCost } from "../../measures.ts";
 import { againstOf, go, isCompared, route, shownMetric, spanOf } from "../../route.ts";
@@ -84,7 +84,7 @@ function Numbers() {
     <span class="time-numbers" aria-live="polite">
       {drawing && <span class="time-span"><b>{spanText(drawing, clock())}</b>{drawing.period !== null && `, ${slotsOf(drawing, slotNs, slots).length} times`}</span>}
       <span><b>{length}</b> {unit}{inShare}</span>
-      <span>{isTime ? "CPU " : ""}{lost > 0 && "~"}<b>{number}</b>{half > 0 && ` ± ${isTime ? lengthText(half, clock(), cost)[0] : amount(known.unit, half)}`} {costUnit}{isTime && wall > 0 && ` (${grouped(cost / wall, 2)} processors)`}</span>
+      <span>{isTime ? `${timeWord(known.name)} ` : ""}{lost > 0 && "~"}<b>{number}</b>{half > 0 && ` ± ${isTime ? lengthText(half, clock(), cost)[0] : amount(known.unit, half)}`} {costUnit}{isTime && timeWord(known.name) === "CPU" && wall > 0 && ` (${grouped(cost / wall, 2)} processors)`}</span>
       {waits.length > 0 && <span>waited {waits.map(({ what, ns }, at) => <>{at > 0 && ", "}{what} <b>{lengthText(ns, clock(), waits[0].ns)[0]}</b></>)} {lengthText(waits[0].ns, clock())[1]}</span>}
       {known.samples !== null && <span>{grouped(samples)} {samples === 1 ? "sample" : "samples"}{part && samples < FEW && <b class="wrong"> too few</b>}</span>}
       {lost > 0 && <span class="wrong">{grouped(lost)} lost here</span>}
@@ -107,7 +107,7 @@ function Compared() {
     <span class="time-numbers" aria-live="polite">
       <span><i class="side-a">A</i> <b>{against === "rest" || !against ? "the rest of the run" : spanText(against, clock())}</b></span>
       <span><i class="side-b">B</i> <b>{spanText(span, clock())}</b></span>
-      <span>{unit === "nanoseconds" ? "CPU" : unit === "count" ? name : "bytes"} per second <b>{text(base.cost)}</b> → <b>{text(now.cost)}</b></span>
+      <span>{unit === "nanoseconds" ? timeWord(name) : unit === "count" ? name : "bytes"} per second <b>{text(base.cost)}</b> → <b>{text(now.cost)}</b></span>
       <span class={half > 0 && Math.abs(by) <= half ? "dim" : by < 0 ? "less-t" : "more-t"}>{by < 0 ? "▼" : "▲"} {text(Math.abs(by))}{half > 0 && ` ± ${text(half)}`}</span>
       {samples !== null && <span>{grouped(base.samples)} and {grouped(now.samples)} samples{now.samples < FEW && <b class="wrong"> too few</b>}</span>}
     </span>
@@ -117,10 +117,11 @@ function Compared() {
 function Legend() {
   const { fn } = route.value;
   const profile = theProfile();
+  const { unit, name } = profile.head.metrics[shownMetric()];
   return (
     <span class="time-legend" aria-hidden="true">
       {fn > 0 && <span><i style={{ background: "var(--cur)" }} />{profile.name(fn).last.slice(0, 24)}</span>}
-      <span><i style={{ background: "var(--cpu)" }} />other {theProfile().head.metrics[shownMetric()].unit === "nanoseconds" ? "CPU" : "cost"}</span>
+      <span><i style={{ background: "var(--cpu)" }} />other {unit === "nanoseconds" ? timeWord(name) : "cost"}</span>
       {time().hasWaits && (
         <>
           <span><i class="w-lock" />lock</span><span><i class="w-io" />I/O</span><span><i class="w-ready" />no processor free</span>

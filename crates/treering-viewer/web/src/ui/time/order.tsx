@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { lengthText, moment, tickStep, tickText } from "../../model/moment.ts";
 import type { Lane, Order, OrderGrid } from "../../model/order.ts";
-import { amount, plural } from "../../model/numbers.ts";
+import { amount, plural, timeWord } from "../../model/numbers.ts";
 import { askInOrder } from "../../asking.ts";
 import { matches } from "../../masks.ts";
 import { runCost } from "../../measures.ts";
@@ -127,7 +127,7 @@ function laneText({ thread, cost, below }: Lane): [name: string, rest: string] {
   const { unit, name } = theProfile().head.metrics[shownMetric()];
   const [number, of] = unit === "nanoseconds" ? lengthText(cost, clock()) : [amount(unit, cost), unit === "count" ? name : ""];
   const under = below > 0 ? `, below ${theProfile().name(below).last}` : "";
-  return [threadName(thread), `${unit === "nanoseconds" ? "CPU " : ""}${number} ${of} here${under}`];
+  return [threadName(thread), `${unit === "nanoseconds" ? `${timeWord(name)} ` : ""}${number} ${of} here${under}`];
 }
 
 function drawLane(context: CanvasRenderingContext2D, lane: Lane, top: number, x: (ns: number) => number, width: number, drawn: Drawn[]) {

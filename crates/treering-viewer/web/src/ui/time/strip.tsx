@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { slotsOf, type Courses, type Grid } from "../../model/timeline.ts";
 import { moment } from "../../model/moment.ts";
-import { amount, grouped } from "../../model/numbers.ts";
+import { amount, grouped, timeWord } from "../../model/numbers.ts";
 import { askCourses } from "../../asking.ts";
 import { go, route, shownMetric } from "../../route.ts";
 import { analysis, course, failure, generation, theProfile } from "../../state.ts";
@@ -238,7 +238,7 @@ function Labels({ list, axis, scale }: { list: Track[]; axis: number; scale: num
   const shown = shownThreads();
   const { threads, processes } = counts.value;
   if (innerWidth <= 760) return <span />;
-  const { unit } = theProfile().head.metrics[shownMetric()];
+  const { unit, name } = theProfile().head.metrics[shownMetric()];
   const onKey = (event: KeyboardEvent) => {
     const track = list[cursor];
     if (event.key === "ArrowDown") setCursor(Math.min(list.length - 1, cursor + 1));
@@ -258,7 +258,7 @@ function Labels({ list, axis, scale }: { list: Track[]; axis: number; scale: num
       </div>
       <div class="time-scale note" style={{ height: `${axis}px` }}>
         {list.length > 0 ? <span title={`0–${scaleText(scale)}`}>0–{scaleText(scale)}</span> : <span>start of column</span>}
-        <span>{unit === "nanoseconds" ? `CPU ${clock().unit}` : ""}</span>
+        <span>{unit === "nanoseconds" ? `${timeWord(name)} ${clock().unit}` : ""}</span>
       </div>
       <div role="listbox" aria-label="threads" aria-multiselectable="true" tabIndex={0} onKeyDown={onKey} aria-activedescendant={`track-${cursor}`}>
         {list.map((track, at) => {
