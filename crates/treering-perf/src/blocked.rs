@@ -131,7 +131,12 @@ impl Blocked {
         let Some(waiting) = self.threads.get_mut(&tid) else { return };
         let (waking, by) = (waiting.waking.take(), waiting.by.take());
         let Some(since) = waiting.since.take() else { return };
-        let node = match waiting.last_seen {
+        let last_seen = waiting.last_seen;
+        // The stack at a switch is that of no later one, whose own stack may be lost.
+        if let Some(Seen::Blocking(node)) = last_seen {
+            waiting.last_seen = Some(Seen::Running(node));
+        }
+        let node = match last_seen {
             Some(Seen::Blocking(node) | Seen::Running(node)) if waiting.preempted => node,
             None if waiting.preempted => root,
             Some(Seen::Blocking(node)) => node,
@@ -245,6 +250,26 @@ mod tests {
         let expected = [(50, 80, false), (150, 200, false), (350, 355, false), (450, 470, true)];
         assert_eq!(times.collect::<Vec<_>>(), expected);
         assert_eq!(waits[3].node, node);
+    }
+
+    #[test]
+    fn a_wait_whose_own_stack_is_lost_is_not_charged_to_that_of_the_switch_before() {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let time = profile.add_metric(Metric::exact("off-cpu", Unit::Nanoseconds));
+        let count = profile.add_metric(Metric::exact("waits", Unit::Count));
+        let thread = profile.add_single_thread("main");
+        let root = profile.threads[thread.index()].root;
+        let function = unknown_function(&mut profile, "work");
+        let node = profile.tree.child(root, function, None);
+        let mut blocked = Blocked::new(time, count, 50);
+        blocked.blocks(1, node);
+        blocked.leave(7, 1, 100, true);
+        blocked.enter(&mut profile, 1, 130, root);
+        blocked.leave(7, 1, 200, false);
+        blocked.enter(&mut profile, 1, 250, root);
+        assert_eq!(profile.tree.self_cost(time, node), 0);
+        let nearest = marked(&mut profile, node, "[blocked: stack of the nearest sample]");
+        assert_eq!(profile.tree.self_cost(time, nearest), 50);
     }
 
     #[test]
