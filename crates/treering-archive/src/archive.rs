@@ -26,6 +26,7 @@ pub struct Archive {
     index_is_behind: bool,
     /// Manifests that cannot be read.
     problems: Vec<Error>,
+    new_runs: usize,
 }
 
 /// The file that makes a folder an archive.
@@ -95,7 +96,7 @@ impl Archive {
             path: folder.to_owned(),
             source: io::ErrorKind::OutOfMemory.into(),
         })?;
-        Ok(Self { folder: folder.to_owned(), store, index, index_is_behind: false, problems })
+        Ok(Self { folder: folder.to_owned(), store, index, index_is_behind: false, problems, new_runs: 0 })
     }
 
     /// Whether there is an archive, of whatever version.
@@ -113,6 +114,11 @@ impl Archive {
         &self.problems
     }
 
+    /// How many runs that nobody had added before were added by this value.
+    pub fn new_runs(&self) -> usize {
+        self.new_runs
+    }
+
     /// Adds a run. The same run again is the same file.
     ///
     /// # Errors
@@ -120,7 +126,8 @@ impl Archive {
     pub fn add(&mut self, manifest: &Manifest) -> Result<Id, Error> {
         let _lock = self.lock(FlockArg::LockShared)?;
         let manifest = Manifest { format: FORMAT, ..manifest.clone() };
-        let id = self.store.put(Kind::Run, &manifest.to_bytes())?;
+        let (id, is_new) = self.store.put(Kind::Run, &manifest.to_bytes())?;
+        self.new_runs += usize::from(is_new);
         self.change_index(&[Summary::of(id.clone(), &manifest)], &[]);
         Ok(id)
     }
@@ -137,7 +144,7 @@ impl Archive {
         // Held until the manifest names the profiles, which are removed otherwise if nothing else needs them.
         let _lock = self.lock(FlockArg::LockShared)?;
         let keep = |&(profile, made_by): &(&[u8], &str)| {
-            let sha256 = self.store.put(Kind::Profile, profile)?;
+            let (sha256, _) = self.store.put(Kind::Profile, profile)?;
             Ok(ProfileFile { sha256, bytes: profile.len() as u64, made_by: made_by.to_owned() })
         };
         let profiles = profiles.iter().map(keep).collect::<Result<_, Error>>()?;
@@ -181,7 +188,7 @@ impl Archive {
         }
         // Some row is damaged.
         let _ = Unusable::remove(&self.folder.join(INDEX));
-        *self = Self::open_existing(&self.folder)?;
+        *self = Self { new_runs: self.new_runs, ..Self::open_existing(&self.folder)? };
         self.index.summaries(last).map_err(|_| Error::Damaged {
             path: self.folder.join(INDEX),
             why: "it cannot be read, and was not made again".to_owned(),
@@ -287,7 +294,7 @@ impl Archive {
     /// Compares the index with the files again if it is behind them.
     fn catch_up(&mut self) -> Result<(), Error> {
         if self.index_is_behind {
-            *self = Self::open_existing(&self.folder)?;
+            *self = Self { new_runs: self.new_runs, ..Self::open_existing(&self.folder)? };
         }
         Ok(())
     }

@@ -74,15 +74,15 @@ impl Store {
         file.map_err(Error::system("write into", folder))
     }
 
-    /// Keeps some content.
-    pub(crate) fn put(&self, kind: Kind, content: &[u8]) -> Result<Id, Error> {
+    /// Keeps some content. It tells as well whether that is new.
+    pub(crate) fn put(&self, kind: Kind, content: &[u8]) -> Result<(Id, bool), Error> {
         let id = Id::of(content);
-        self.put_as(kind, &id, content)?;
-        Ok(id)
+        let is_new = self.put_as(kind, &id, content)?;
+        Ok((id, is_new))
     }
 
-    /// Keeps some content under a name that is not its own.
-    pub(crate) fn put_as(&self, kind: Kind, id: &Id, content: &[u8]) -> Result<(), Error> {
+    /// Keeps some content under a name that is not its own. Whether that name is new.
+    pub(crate) fn put_as(&self, kind: Kind, id: &Id, content: &[u8]) -> Result<bool, Error> {
         let mut file = self.incoming()?;
         file.as_file_mut().write_all(content).map_err(Error::system("write", self.path(kind, id)))?;
         self.link(kind, id, &file)
@@ -94,12 +94,13 @@ impl Store {
         let read = file.reopen().and_then(|mut file| io::copy(&mut file, &mut hash));
         read.map_err(Error::system("read", file.path()))?;
         let id = Id::finish(hash);
-        self.link(kind, &id, file)?;
+        _ = self.link(kind, &id, file)?;
         Ok(id)
     }
 
-    /// Gives a whole file its name. One that has it already stays, unless it is damaged.
-    fn link(&self, kind: Kind, id: &Id, file: &NamedTempFile) -> Result<(), Error> {
+    /// Gives a whole file its name. One that has it already stays, unless it is damaged. Whether no file had it: of writers
+    /// at once, one is told so.
+    fn link(&self, kind: Kind, id: &Id, file: &NamedTempFile) -> Result<bool, Error> {
         let path = self.path(kind, id);
         let cannot = |error: io::Error| Error::system("write", path.clone())(error);
         let folder = path.parent().unwrap_or(&self.folder);
@@ -112,15 +113,20 @@ impl Store {
         let linked = match std::fs::hard_link(file.path(), &path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 if kind == Kind::Setup || self.is_sound(kind, id) {
-                    return Ok(());
+                    return Ok(false);
                 }
-                std::fs::rename(file.path(), &path)
+                std::fs::rename(file.path(), &path).map(|()| false)
             }
             // A file system without links. Only a file with the same content can be replaced.
-            Err(error) if is_unsupported(&error) => std::fs::rename(file.path(), &path),
-            linked => linked,
+            Err(error) if is_unsupported(&error) => {
+                let is_new = !path.exists();
+                std::fs::rename(file.path(), &path).map(|()| is_new)
+            }
+            linked => linked.map(|()| true),
         };
-        linked.and_then(|()| File::open(folder)?.sync_all()).map_err(cannot)
+        let is_new = linked.map_err(cannot)?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(cannot)?;
+        Ok(is_new)
     }
 
     fn is_sound(&self, kind: Kind, id: &Id) -> bool {

@@ -86,23 +86,29 @@ fn a_selection_shows_what_a_merge_of_its_files_shows() {
     assert_eq!(costs(&again), costs(&merged));
 }
 
+/// Two writers each add the same files: one of them is told of each run that it is new.
 #[test]
 fn many_writers_at_once_lose_nothing() {
     let session = Session::new();
+    let names: Vec<String> = (0..20).map(|at| format!("{at}.folded")).collect();
+    names.iter().enumerate().for_each(|(at, name)| folded(&session, name, at as u64));
     let writers: Vec<_> = (0..8)
         .map(|writer| {
-            let names: Vec<String> = (0..5).map(|at| format!("{writer}-{at}.folded")).collect();
-            names.iter().enumerate().for_each(|(at, name)| folded(&session, name, 100 * writer + at as u64));
             let mut all = vec!["archive", "add", "kept", "--project", "p"];
-            all.extend(names.iter().map(String::as_str));
+            all.extend(names.chunks(5).nth(writer / 2).expect("a part").iter().map(String::as_str));
             let mut command = session.command(&words(&all));
-            command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts")
         })
         .collect();
-    for mut writer in writers {
-        assert!(writer.wait().expect("it ends").success());
+    let mut new = 0;
+    for writer in writers {
+        let ended = writer.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{said}");
+        let number = said.trim().strip_prefix("kept 5 profiles, ").and_then(|said| said.split(' ').next());
+        new += number.and_then(|number| number.parse::<usize>().ok()).unwrap_or_else(|| panic!("{said}"));
     }
-    assert_eq!(listed(&session, "true").len(), 40);
+    assert_eq!((new, listed(&session, "true").len()), (20, 20));
     of_kept(&session, "verify", &[]);
 }
 

@@ -65,7 +65,6 @@ impl Add {
         let gathered = gathered.transpose().context("cannot make a temporary folder")?;
         let folder = gathered.as_ref().map_or(self.archive.clone(), |folder| folder.path().join("archive"));
         let mut archive = Archive::open(&folder).map_err(place::failure)?;
-        let before = archive.count().map_err(place::failure)?;
         let mut kept = 0;
         for file in &self.files {
             match self.add(&mut archive, file) {
@@ -75,7 +74,7 @@ impl Add {
         }
         let new = match bucket {
             Some(bucket) => bucket.push_runs(&folder)?,
-            None => archive.count().map_err(place::failure)?.saturating_sub(before),
+            None => archive.new_runs(),
         };
         Ok((kept, new))
     }
