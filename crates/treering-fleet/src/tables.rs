@@ -116,7 +116,8 @@ impl Batch {
         Table { name: "run", columns }
     }
 
-    /// Each row of costs with its run, in the order of the file: by project, metric and chain.
+    /// Each row of costs with its run, in the order of the file: by project, metric, function and chain. Equal keys are
+    /// beside each other then, and a function's rows in few pages.
     fn costs(&self) -> Vec<(&Run, &Rows, &StackCost)> {
         let rows =
             self.runs.iter().flat_map(|(run, rows)| rows.costs.iter().map(move |cost| (run, rows, cost)));
@@ -125,7 +126,8 @@ impl Batch {
         all.sort_by(|(run, rows, cost), (other, others, of_other)| {
             let (metric, other_metric) =
                 (&rows.runs[cost.metric].metric, &others.runs[of_other.metric].metric);
-            (&run.project, metric, cost.stack).cmp(&(&other.project, other_metric, of_other.stack))
+            let of = (&run.project, metric, cost.function, cost.stack);
+            of.cmp(&(&other.project, other_metric, of_other.function, of_other.stack))
         });
         all
     }
@@ -267,8 +269,8 @@ struct RolledUp<'a> {
 }
 
 impl RolledUp<'_> {
-    fn key(&self) -> (&str, &str, Key, &str, i64) {
-        (&self.run.project, self.metric, self.stack, &self.run.version, self.sum)
+    fn key(&self) -> (&str, &str, Key, Key, &str, i64) {
+        (&self.run.project, self.metric, self.function, self.stack, &self.run.version, self.sum)
     }
 }
 
