@@ -12,12 +12,14 @@ pub(crate) enum Part {
     InlinedFunctions,
     InnermostLines,
     Lines,
+    Marks,
     Modules,
     RandomIntervals,
     Runs,
     Sampling,
     Sources,
     Threads,
+    Times,
     Tree,
 }
 
@@ -51,6 +53,10 @@ impl Part {
                 (!profile.line_costs.is_empty(), "source lines of the innermost functions")
             }
             Self::Lines => (!profile.lines.is_empty(), "source lines and call sites"),
+            Self::Marks => {
+                let timeline = profile.timeline.as_ref();
+                (timeline.is_some_and(|timeline| !timeline.marks.is_empty()), "marks")
+            }
             Self::Modules => (!profile.modules.is_empty(), "modules"),
             Self::RandomIntervals => (
                 samplings.any(|sampling| sampling.jittered.is_some()),
@@ -60,6 +66,7 @@ impl Part {
             Self::Sampling => (samplings.next().is_some(), "which costs are estimated from samples, and how"),
             Self::Sources => (!profile.sources.is_empty(), "source texts"),
             Self::Threads => (profile.threads.len() > 1, "threads: their costs are added up"),
+            Self::Times => (profile.timeline.is_some(), "when costs arose"),
             Self::Tree => (!profile.is_arcs_only(), "the tree: only arcs between functions are kept"),
         }
     }

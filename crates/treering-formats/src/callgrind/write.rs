@@ -63,7 +63,7 @@ fn write_with(profile: &Profile, estimated: bool, output: impl Write) -> io::Res
 
 fn dropped(profile: &Profile) -> Dropped {
     let mut dropped = Dropped::default();
-    dropped.note_parts(profile, &[Part::Tree, Part::Threads]);
+    dropped.note_parts(profile, &[Part::Tree, Part::Threads, Part::Times, Part::Marks]);
     let runs = profile.runs.len();
     dropped.note_if(runs > 1, "runs: their costs are added up, and only the first command is kept");
     dropped.note_parts(profile, &[Part::Sampling]);

@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use serde_json::Value;
 use treering_profile::{
-    Frame, Function, FunctionId, FunctionKind, Line, LineId, Metric, MetricId, ModuleId, ModuleKind, NodeId,
-    Process, ProcessId, Profile, ThreadId, Unit,
+    Frame, Function, FunctionId, FunctionKind, Line, LineId, Mark, MarkKind, Metric, MetricId, ModuleId,
+    ModuleKind, NodeId, Process, ProcessId, Profile, ThreadId, Unit,
 };
 
 use crate::budget::Budget;
 use crate::firefox::location::{Columns, Location};
 use crate::firefox::raw;
-use crate::firefox::table::{File, Library, Samples, Tables, Thread};
+use crate::firefox::table::{EXEC, File, Library, MARK, Samples, Tables, Thread, USER_TIMING};
 use crate::import::Import;
 use crate::json::{self, nanoseconds};
 use crate::{Problem, ReadError, ReadReport};
@@ -41,10 +41,11 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
     };
     let mut reader = Reader::new(&file, budget);
     for (at, thread) in file.threads.iter().enumerate() {
-        if !thread.samples.stack.is_empty() {
+        if !thread.samples.stack.is_empty() || thread.has_marks() {
             reader.thread(at, thread)?;
         }
     }
+    reader.marks();
     reader.finish()
 }
 
@@ -75,6 +76,9 @@ struct Reader<'a> {
     mismatched: bool,
     /// The time of the first sample, in milliseconds, where all threads have times.
     start: Option<f64>,
+    marks: Vec<Mark>,
+    /// How many marks are not between the first and the last sample.
+    marks_outside: u64,
 }
 
 impl<'a> Reader<'a> {
@@ -97,12 +101,19 @@ impl<'a> Reader<'a> {
             shared: None,
             addresses: 0,
             mismatched: false,
+            marks: Vec::new(),
+            marks_outside: 0,
         }
     }
 
     fn thread(&mut self, at: usize, thread: &'a Thread) -> Result<(), ReadError> {
         let libraries = if self.file.libs.is_empty() { &thread.libs } else { &self.file.libs };
         let view = View { thread: at, own: &thread.tables, shared: &self.file.shared, libraries };
+        let id = self.add_thread(thread);
+        self.note_marks(&view, id, thread)?;
+        if thread.samples.stack.is_empty() {
+            return Ok(());
+        }
         let places = match (&self.shared, view.own.frames.is_none()) {
             (Some(shared), true) => Rc::clone(shared),
             (_, is_shared) => {
@@ -111,9 +122,56 @@ impl<'a> Reader<'a> {
                 places
             }
         };
-        let id = self.add_thread(thread);
         let nodes = self.nodes(&view, id, &places)?;
         self.samples(&view, id, &thread.samples, &nodes)
+    }
+
+    /// Notes the marks that the program set itself; they become marks of the profile once all samples are read.
+    fn note_marks(&mut self, view: &View<'_>, id: ThreadId, thread: &Thread) -> Result<(), ReadError> {
+        let (Some(start), Some(markers)) = (self.start, &thread.markers) else { return Ok(()) };
+        for (data, time) in markers.data.iter().zip(&markers.start) {
+            let (Some(data), Some(time)) = (data, time) else { continue };
+            let kind = match data.entry_type.as_str() {
+                _ if data.kind != USER_TIMING => continue,
+                Some(MARK) => MarkKind::Mark,
+                Some(EXEC) => MarkKind::Exec,
+                _ => continue,
+            };
+            let name = match &data.name {
+                Value::String(name) => name,
+                // In newer files, the number of a text.
+                Value::Number(at) => view.text(at.as_i64().unwrap_or(-1))?,
+                _ => "(no name)",
+            };
+            self.import.budget.bytes((size_of::<Mark>() + name.len()) as u64)?;
+            let name = self.import.profile.strings.intern(name);
+            match nanoseconds(time - start, 1e6) {
+                Some(time_ns) => self.marks.push(Mark { time_ns, end_ns: None, thread: id, kind, name }),
+                None => self.marks_outside += 1,
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the marks; of a file that is not ours, those between the first and the last sample.
+    fn marks(&mut self) {
+        let Some(timeline) = &mut self.import.profile.timeline else { return };
+        let (length_ns, is_ours) = (timeline.length_ns, self.file.meta.treering_times);
+        let all = self.marks.len();
+        self.marks.retain(|mark| is_ours || mark.time_ns <= length_ns);
+        self.marks_outside += (all - self.marks.len()) as u64;
+        self.marks.sort_by_key(|mark| mark.time_ns);
+        let further = self.marks.len().saturating_sub(MOST_MARKS);
+        self.marks.truncate(MOST_MARKS);
+        for mark in &self.marks {
+            timeline.extend_to(mark.time_ns.saturating_add(1));
+        }
+        timeline.marks.append(&mut self.marks);
+        self.import.note_count(
+            "marks before the first sample or after the last one are left out",
+            self.marks_outside,
+        );
+        self.import.note_count("marks beyond the first 16384 are left out", further as u64);
     }
 
     fn add_thread(&mut self, thread: &Thread) -> ThreadId {
@@ -426,6 +484,9 @@ impl<'a> View<'a> {
 fn line_number(line: f64) -> Option<u32> {
     (line >= 1.0 && line < f64::from(u32::MAX)).then_some(line as u32)
 }
+
+/// The most marks that are read.
+const MOST_MARKS: usize = 16_384;
 
 /// From this version on, functions have their files and lines in columns; before, in their names.
 const PLACES_APART: f64 = 4.0;

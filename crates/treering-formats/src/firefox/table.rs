@@ -1,6 +1,7 @@
 //! The tables as they are in JSON, of all versions.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 #[derive(Deserialize)]
 pub(crate) struct File {
@@ -59,11 +60,50 @@ pub(crate) struct Thread {
     pub(crate) tid: serde_json::Value,
     #[serde(default)]
     pub(crate) samples: Samples,
+    #[serde(default)]
+    pub(crate) markers: Option<Markers>,
     /// Before version 41.
     #[serde(default)]
     pub(crate) libs: Vec<Library>,
     #[serde(flatten)]
     pub(crate) tables: Tables,
+}
+
+/// The type of the markers that programs set themselves (`performance.mark` of a page).
+pub(crate) const USER_TIMING: &str = "UserTiming";
+/// Their kind, of a moment; and ours, for the start of a program.
+pub(crate) const MARK: &str = "mark";
+pub(crate) const EXEC: &str = "exec";
+/// The phase of a marker that is a moment.
+pub(crate) const INSTANT: i64 = 0;
+
+/// The markers of a thread, of which those of user timing are read.
+#[derive(Default, Deserialize)]
+pub(crate) struct Markers {
+    #[serde(default)]
+    pub(crate) data: Vec<Option<MarkerData>>,
+    /// In milliseconds since the profile's start.
+    #[serde(default, rename = "startTime")]
+    pub(crate) start: Vec<Option<f64>>,
+}
+
+/// The fields of a marker that are read.
+#[derive(Default, Deserialize)]
+pub(crate) struct MarkerData {
+    #[serde(default, rename = "type")]
+    pub(crate) kind: Value,
+    #[serde(default, rename = "entryType")]
+    pub(crate) entry_type: Value,
+    #[serde(default)]
+    pub(crate) name: Value,
+}
+
+impl Thread {
+    /// Whether the program has set marks in it.
+    pub(crate) fn has_marks(&self) -> bool {
+        let data = self.markers.iter().flat_map(|markers| &markers.data);
+        data.flatten().any(|data| data.kind == USER_TIMING)
+    }
 }
 
 #[derive(Default, Deserialize)]

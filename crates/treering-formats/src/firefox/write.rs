@@ -5,11 +5,13 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use treering_profile::{
-    FunctionId, FunctionKind, Metadata, MetricId, ModuleId, NodeId, Profile, StringId, ThreadId, Unit,
+    FunctionId, FunctionKind, Mark, MarkKind, Metadata, MetricId, ModuleId, NodeId, Profile, StringId,
+    ThreadId, Unit,
 };
 
 use crate::Dropped;
 use crate::dropped::Part;
+use crate::firefox::table::{EXEC, INSTANT, MARK, USER_TIMING};
 use crate::label::{file_name, label};
 use crate::speedscope::EXPORTER;
 use crate::timed_costs::TimedCosts;
@@ -34,7 +36,7 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
         "exporter": format!("{EXPORTER}{}", env!("CARGO_PKG_VERSION")),
         "treering": of.name, "interval": 1.0, "startTime": start_ms, "processType": 0, "product": product,
         "stackwalk": 1, "debug": false, "version": 24, "preprocessedProfileVersion": VERSION,
-        "symbolicated": true, "markerSchema": [], "pausedRanges": [],
+        "symbolicated": true, "markerSchema": [marker_schema()], "pausedRanges": [],
         "usesOnlyOneStackType": true, "doesNotUseFrameImplementation": true, "sourceCodeIsNotOnSearchfox": true,
         "sampleUnits": { "time": "ms", "eventDelay": "ms", "threadCPUDelta": "ns" },
         "extensions": { "baseURL": [], "id": [], "length": 0, "name": [] },
@@ -65,7 +67,8 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
                 nodes.map(cost).filter(|(.., cost)| *cost > 0).collect()
             }
         };
-        let thread = thread(profile, metric, id, pieces);
+        let marks = if costs.is_some() { marks_of(profile, id) } else { Vec::new() };
+        let thread = thread(profile, metric, id, (pieces, marks));
         write!(output, "{}\n{thread}", if at == 0 { "" } else { "," })?;
     }
     output.write_all(b"\n],\"pages\":[],\"profilerOverhead\":[],\"counters\":[]}\n")?;
@@ -189,7 +192,41 @@ impl Tables {
 /// A cost of a node, and the time in milliseconds at which it arose, if that is known.
 type Piece = (Option<f64>, NodeId, u64);
 
-fn thread(profile: &Profile, metric: MetricId, id: ThreadId, pieces: Vec<Piece>) -> Value {
+/// The marks of a thread.
+fn marks_of(profile: &Profile, thread: ThreadId) -> Vec<&Mark> {
+    let all = profile.timeline.iter().flat_map(|timeline| &timeline.marks);
+    all.filter(|mark| mark.thread == thread).collect()
+}
+
+/// How the profiler shows marks: as those that a page sets by `performance.mark`.
+fn marker_schema() -> Value {
+    json!({
+        "name": USER_TIMING, "tooltipLabel": "{marker.data.name}", "tableLabel": "{marker.data.name}",
+        "chartLabel": "{marker.data.name}", "display": ["marker-chart", "marker-table", "timeline-overview"],
+        "data": [{ "key": "name", "label": "Name", "format": "string" }],
+    })
+}
+
+/// Marks as markers of user timing without an end.
+fn markers(profile: &Profile, marks: &[&Mark], tables: &mut Tables) -> Value {
+    let (name, length) = (tables.text(USER_TIMING), marks.len());
+    let data = |mark: &&Mark| {
+        let kind = if mark.kind == MarkKind::Exec { EXEC } else { MARK };
+        json!({ "type": USER_TIMING, "entryType": kind, "name": &profile.strings[mark.name] })
+    };
+    json!({
+        "length": length, "category": vec![0; length], "data": marks.iter().map(data).collect::<Vec<_>>(),
+        "endTime": vec![Value::Null; length], "name": vec![name; length], "phase": vec![INSTANT; length],
+        "startTime": marks.iter().map(|mark| mark.time_ns as f64 / 1e6).collect::<Vec<_>>(),
+    })
+}
+
+fn thread(
+    profile: &Profile,
+    metric: MetricId,
+    id: ThreadId,
+    (pieces, marks): (Vec<Piece>, Vec<&Mark>),
+) -> Value {
     let unit = profile.metrics[metric.index()].unit;
     let mut tables = Tables::default();
     let (mut stacks, mut weights, mut times) = (Vec::new(), Vec::new(), Vec::new());
@@ -224,13 +261,13 @@ fn thread(profile: &Profile, metric: MetricId, id: ThreadId, pieces: Vec<Piece>)
         Unit::Bytes => "bytes",
         _ => "samples",
     };
+    let markers = markers(profile, &marks, &mut tables);
     let mut value = tables.json(profile);
     let rest = json!({
         "name": name, "isMainThread": thread.tid == process.pid, "processType": "default",
         "processName": process.name, "pid": process.pid.to_string(), "tid": thread.tid,
         "processStartupTime": 0, "processShutdownTime": null, "registerTime": 0, "unregisterTime": null,
-        "pausedRanges": [], "showMarkersInTimeline": false,
-        "markers": { "length": 0, "category": [], "data": [], "endTime": [], "name": [], "phase": [], "startTime": [] },
+        "pausedRanges": [], "showMarkersInTimeline": !marks.is_empty(), "markers": markers,
         "nativeSymbols": { "length": 0, "address": [], "functionSize": [], "libIndex": [], "name": [] },
         "samples": {
             "length": stacks.len(), "stack": stacks, "time": times, "weight": weights, "weightType": weight_type,

@@ -67,9 +67,12 @@ pub fn size(profile: &Profile) -> u64 {
 }
 
 fn dropped(profile: &Profile) -> Dropped {
-    use Part::{Arcs, Calls, CostsOutside, FunctionKinds, RandomIntervals, Runs, Sources};
+    use Part::{Arcs, Calls, CostsOutside, FunctionKinds, Marks, RandomIntervals, Runs, Sources, Times};
     let mut dropped = Dropped::default();
-    dropped.note_parts(profile, &[Calls, Arcs, Runs, FunctionKinds, CostsOutside, Sources, RandomIntervals]);
+    dropped.note_parts(
+        profile,
+        &[Times, Marks, Calls, Arcs, Runs, FunctionKinds, CostsOutside, Sources, RandomIntervals],
+    );
     dropped.note_details(profile);
     dropped
 }

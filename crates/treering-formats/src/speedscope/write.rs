@@ -54,7 +54,7 @@ pub fn size(profile: &Profile) -> u64 {
 
 fn dropped(profile: &Profile, costs: &Profile) -> Dropped {
     let mut dropped = Dropped::default();
-    dropped.note_parts(profile, &[Part::Lines, Part::Calls, Part::Arcs]);
+    dropped.note_parts(profile, &[Part::Marks, Part::Lines, Part::Calls, Part::Arcs]);
     let large = costs.metrics().any(|(metric, _)| costs.run_cost(metric) > MOST_EXACT);
     dropped.note_if(large, "digits of sums above 2^53, which JavaScript does not have");
     dropped.note_details(profile);

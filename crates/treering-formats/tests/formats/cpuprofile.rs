@@ -60,7 +60,7 @@ fn written_profiles_are_read_back() {
     let (profile, _) = cpuprofile::read(&fixture("cpuprofile/shapes.cpuprofile")).unwrap();
     let mut file = Vec::new();
     let dropped = cpuprofile::write(&profile, profile.find_metric("time").unwrap(), &mut file).unwrap();
-    assert_eq!(dropped.notes, ["source lines and call sites"]);
+    assert_eq!(dropped.notes, ["when costs arose", "source lines and call sites"]);
     let (format, read, _) = read_any(&file).unwrap();
     assert_eq!(format, Format::CpuProfile);
     assert_eq!(totals(&read), totals(&profile));

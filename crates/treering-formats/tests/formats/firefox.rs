@@ -6,7 +6,7 @@ use crate::common;
 use common::{fixture, profile, step, totals};
 use proptest::prelude::*;
 use treering_formats::{Format, Problem, firefox, read_any};
-use treering_profile::{FunctionKind, MetricId, Profile};
+use treering_profile::{FunctionKind, Mark, MarkKind, MetricId, Profile};
 use treering_testing::synthetic::{Shape, synthetic};
 
 fn written(profile: &Profile, metric: u32) -> Vec<u8> {
@@ -127,6 +127,47 @@ fn written_profiles_are_read_back() {
             read.threads.iter().all(|thread| profile.threads.iter().any(|known| known.name == thread.name))
         );
     }
+}
+
+/// The marks of a profile: when, of which thread, of which kind, and their names.
+fn marks(profile: &Profile) -> Vec<(u64, u32, MarkKind, &str)> {
+    let mark = |mark: &Mark| {
+        (mark.time_ns, profile.threads[mark.thread.index()].tid, mark.kind, &profile.strings[mark.name])
+    };
+    profile.timeline.as_ref().unwrap().marks.iter().map(mark).collect()
+}
+
+#[test]
+fn marks_of_user_timing_are_read_and_written() {
+    let timing =
+        |kind: &str, name: &str| format!(r#"{{"type":"UserTiming","entryType":"{kind}","name":{name}}}"#);
+    let data = [
+        "null".to_owned(),
+        timing("mark", "\"load\""),
+        timing("measure", "\"all\""),
+        r#"{"type":"Text","name":"page"}"#.to_owned(),
+        // The number of a text.
+        timing("mark", "3"),
+        timing("mark", "\"late\""),
+    ]
+    .join(",");
+    let markers = format!(r#""markers":{{"data":[{data}],"startTime":[0,1.5,1,1,2,99]}},"stackTable""#);
+    let idle = format!(
+        r#","threads":[{{"name":"idle","pid":"7","tid":9,"stringArray":[],"markers":{{"data":[{}],"startTime":[1]}}}},"#,
+        timing("mark", "\"rest\"")
+    );
+    let text = OLD.replacen("\"stackTable\"", &markers, 1).replacen(",\"threads\":[", &idle, 1);
+    let (_, profile, report) = read_any(text.as_bytes()).unwrap();
+    let expected = [
+        (1_000_000, 9, MarkKind::Mark, "rest"),
+        (1_500_000, 8, MarkKind::Mark, "load"),
+        (2_000_000, 8, MarkKind::Mark, "a.c"),
+    ];
+    assert_eq!(marks(&profile), expected);
+    assert!(report.notes.iter().any(|note| note.contains("left out: 1")), "{report:?}");
+    let metric = profile.cost_metrics().next().unwrap().0;
+    let (_, again, _) = read_any(&written(&profile, metric.raw())).unwrap();
+    assert_eq!(marks(&again), expected);
 }
 
 /// As Firefox wrote it before the profiler processed it, with a process of its own for a page.
