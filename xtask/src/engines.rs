@@ -1,4 +1,4 @@
-//! Programs of Python that tests use: the engine DuckDB, and a stand-in for S3.
+//! Programs that tests use: the engines DuckDB and Ballista, and a stand-in for S3.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -32,6 +32,30 @@ pub(crate) fn install(packages: &[(&'static str, &str)]) -> Vec<&'static str> {
         eprintln!("hint: tests that need them will say that they were skipped");
     }
     wanted().collect()
+}
+
+/// The crates of Ballista, each of which is a program, and their version.
+const BALLISTA: [&str; 3] = ["ballista-scheduler", "ballista-executor", "ballista-cli"];
+const BALLISTA_VERSION: &str = "55.0.0";
+
+/// Builds the programs of Ballista that are missing, without optimisation: it is the rows that are tested. Returns whether
+/// all are there.
+pub(crate) fn build_ballista() -> bool {
+    let folder = folder();
+    let is_there = |program: &&str| folder.join("bin").join(program).is_file();
+    for program in BALLISTA.iter().filter(|program| !is_there(program)) {
+        println!("building {program} {BALLISTA_VERSION} into {}", folder.display());
+        let mut install = workspace::cargo();
+        install.args(["install", "--debug", "--locked", "--quiet", program, "--version", BALLISTA_VERSION]);
+        install.arg("--root").arg(&folder).env("CARGO_TARGET_DIR", folder.join("ballista"));
+        install.env("CARGO_PROFILE_DEV_DEBUG", "0");
+        let status = install.stdin(Stdio::null()).status();
+        if !status.is_ok_and(|status| status.success()) {
+            eprintln!("cannot build {program}");
+            return false;
+        }
+    }
+    true
 }
 
 fn make(folder: &Path) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! `cargo xtask fleet`: archives with every engine and with S3.
 //!
 //! It takes much longer than the tests of everything else: the engine in `query/`, a workspace of its own, takes minutes to
-//! build, and Spark has hundreds of megabytes.
+//! build, Ballista takes most of an hour the first time, and Spark has hundreds of megabytes.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -14,6 +14,7 @@ pub(crate) fn run() -> ExitCode {
     let spark = Command::new("java").arg("-version").output().is_ok().then_some(("pyspark", "pyspark"));
     let wanted: Vec<_> = engines::FOR_TESTS.into_iter().chain(spark).collect();
     let missing = engines::install(&wanted);
+    let has_ballista = engines::build_ballista();
     let mut run = Run::default();
     run.check(STEPS);
     let mut unit = in_query("test");
@@ -22,6 +23,9 @@ pub(crate) fn run() -> ExitCode {
     test.args(["test", "--package", "treering", "--test", "command_line", "archive"]);
     run.test("tests of archives", Ok(test.args(["--", "--show-output", "--include-ignored"])));
     run.leave_out(missing.iter().map(|name| format!("skipped: the package {name} is missing")));
+    if !has_ballista {
+        run.leave_out(["skipped: Ballista is missing".to_owned()]);
+    }
     if spark.is_none() {
         run.leave_out(["skipped: java is missing, which Spark needs".to_owned()]);
     }

@@ -253,7 +253,7 @@ pub(crate) fn asked(session: &Session, engine: &str, arguments: &[&str]) -> Vec<
 }
 
 /// A row with its numbers as numbers: DuckDB prints large ones in quotes. Numbers with a point have four digits here.
-fn without_strings_of_digits(row: &Value) -> Value {
+pub(crate) fn without_strings_of_digits(row: &Value) -> Value {
     let number = |value: &Value| match value {
         Value::String(text) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
             text.clone()
@@ -430,7 +430,7 @@ print(killed)
 "#;
 
 /// Each question, with what it needs.
-const QUESTIONS: [&[&str]; 12] = [
+pub(crate) const QUESTIONS: [&[&str]; 12] = [
     &["--named", "flat"],
     &["--named", "stacks"],
     &["--named", "versions", "--base", "1", "--head", "2"],
@@ -446,7 +446,7 @@ const QUESTIONS: [&[&str]; 12] = [
 ];
 
 /// Nine days, of which each has a run on each of six hosts, one of which is slow in `late`; two versions.
-fn several_days(session: &Session) {
+pub(crate) fn several_days(session: &Session) {
     for day in 1..=9_u64 {
         for host in 0..6_u64 {
             let name = format!("{day}-{host}.txt");

@@ -7,6 +7,7 @@
 
 mod alone;
 mod archive;
+mod archive_ballista;
 mod archive_faults;
 mod archive_mpi;
 mod archive_s3;
