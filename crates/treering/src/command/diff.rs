@@ -129,6 +129,8 @@ impl Diff {
         opened.print_warnings();
         let mut profile = opened.profile;
         self.time.cut_of(&mut profile, path)?;
+        let checked = self.time.check_metric(&profile, self.metric.as_deref());
+        checked.map_err(|failure| failure.of(path.display()))?;
         if default_metric(&profile).is_none() && profile.tree.has_calls() {
             add_calls_metric(&mut profile);
         }

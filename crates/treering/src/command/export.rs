@@ -196,6 +196,7 @@ impl Export {
     fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
         let known = profile.metadata.notes.len();
         self.time().cut(profile, self.raw)?;
+        self.time().check_metric(profile, self.metric.as_deref())?;
         let selection = self.part.selection(profile)?;
         profile.metadata.notes[known..].iter().for_each(|note| tell!("note: {}", note.0));
         Ok(selection)

@@ -210,6 +210,7 @@ impl Report {
         }
         self.set_bias(&mut profile)?;
         self.time.cut(&mut profile, self.raw)?;
+        self.time.check_metric(&profile, self.metric.as_deref())?;
         let selection = self.part.selection(&mut profile)?;
         let metric = self.metric(&mut profile)?;
         let whole = if self.raw { Corrected::raw(&profile) } else { correct(&profile) };

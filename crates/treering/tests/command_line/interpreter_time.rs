@@ -109,10 +109,15 @@ fn octaves_time_is_kept_exactly_and_scripts_mark_their_phases() {
     assert!(treering(&folder, &["report", "--timeline", "phases.trg"]).contains("octave-cli"));
 
     treering(&folder, &["octave", "-q", "--no-time", "-o", "without.trg", "phases.m"]);
-    let refused =
-        Command::new(TREERING).args(["report", "--timeline", "without.trg"]).current_dir(&folder).output();
-    let errors = String::from_utf8_lossy(&refused.expect("it runs").stderr).into_owned();
+    let errors = refused(&folder, &["report", "--timeline", "without.trg"]);
     assert!(errors.contains("does not know when its costs arose"), "{errors}");
+}
+
+/// The errors of a command that must fail.
+fn refused(folder: &Path, arguments: &[&str]) -> String {
+    let outcome = Command::new(TREERING).args(arguments).current_dir(folder).output().expect("it runs");
+    assert_eq!(outcome.status.code(), Some(1), "{outcome:?}");
+    String::from_utf8_lossy(&outcome.stderr).into_owned()
 }
 
 #[test]
@@ -146,6 +151,10 @@ fn prologs_time_is_kept_exactly_and_programs_mark_their_phases() {
         let threads = json(folder, &["--timeline", file])["threads"].as_array().map(Vec::len);
         assert_eq!(threads, Some(2), "the threads of the goal and of thread_create/3");
     }
+    // Processor time is kept as totals.
+    let errors = refused(folder, &["report", "cpu.trg", "--metric", "cpu", "--from", "50%"]);
+    assert!(errors.contains("cpu is known of the whole run only"), "{errors}");
+    assert!(errors.contains("there are: time"), "{errors}");
 }
 
 #[test]

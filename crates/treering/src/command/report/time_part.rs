@@ -118,7 +118,24 @@ impl TimePart {
         Ok(())
     }
 
-    /// The same for a profile among several, or for a view that does not print all notes: they are printed here, with
+    /// Refuses a metric of which a part of the run is not known.
+    pub fn check_metric(&self, profile: &Profile, name: Option<&str>) -> Result<(), Failure> {
+        let named = name.and_then(|name| profile.find_metric(name));
+        let Some(metric) = named.filter(|&metric| !self.is_everything() && !profile.has_time(metric)) else {
+            return Ok(());
+        };
+        let name = &profile.metrics[metric.index()].name;
+        let known: Vec<&str> = profile
+            .cost_metrics()
+            .filter(|&(metric, _)| profile.has_time(metric))
+            .map(|(_, metric)| metric.name.as_str())
+            .collect();
+        let failure =
+            Failure::new(format_args!("{name} is known of the whole run only, and not of a part of it"));
+        Err(failure.hint(format_args!("of a part there are: {}", known.join(", "))))
+    }
+
+    /// As [`cut`](Self::cut), for a profile among several, or for a view that does not print all notes: they are printed here, with
     /// the file that they are of.
     pub fn cut_of(&self, profile: &mut Profile, file: &Path) -> Result<(), Failure> {
         let known = profile.metadata.notes.len();
