@@ -17,7 +17,7 @@ pub(crate) struct TimedCosts {
     /// The length of a slot in nanoseconds.
     pub(crate) slot_ns: u64,
     by_thread: Vec<Vec<TimedCost>>,
-    /// What all costs without a time are together.
+    /// The sum of all costs without a time.
     untimed: u64,
 }
 

@@ -304,8 +304,8 @@ pub(crate) struct Courses {
 }
 
 impl Courses {
-    /// What passed until a moment; `running` gives the node that runs in the thread of a record. Nothing where no
-    /// thread has a course.
+    /// The courses of all threads up to a moment; `running` gives the node that runs in the thread of a record. Nothing
+    /// where no thread has a course.
     pub(crate) fn until(end: u64, running: impl Fn(Ref) -> Option<Ref>) -> Option<Self> {
         let courses: Vec<Slots> = COURSES
             .hold()

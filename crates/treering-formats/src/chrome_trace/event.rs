@@ -43,7 +43,7 @@ pub(crate) struct Event {
     pub(crate) tid: String,
     #[serde(default, rename = "cat", deserialize_with = "optional_id")]
     pub(crate) category: Option<String>,
-    /// What an instant is meant for: `t`, `p` or `g`.
+    /// The scope of an instant: `t`, `p` or `g`.
     #[serde(default, rename = "s", deserialize_with = "optional_id")]
     pub(crate) scope: Option<String>,
     /// Tells which recording of V8 it belongs to.

@@ -1,4 +1,4 @@
-// What the page shows: the profile, and what was worked out of it.
+// The state that the page shows: the profile, and the numbers that were worked out of it.
 
 import { signal } from "@preact/signals";
 import type { Analysis } from "./model/analysis.ts";

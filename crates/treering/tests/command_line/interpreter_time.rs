@@ -11,7 +11,7 @@ use crate::prolog::Prolog;
 
 const TREERING: &str = env!("CARGO_BIN_EXE_treering");
 
-/// What a command prints, when it succeeds.
+/// The output of a command, which must succeed.
 fn treering(folder: &Path, arguments: &[&str]) -> String {
     let output = Command::new(TREERING).args(arguments).current_dir(folder).output().expect("it runs");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();

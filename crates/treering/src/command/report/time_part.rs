@@ -88,7 +88,7 @@ impl TimePart {
 
     /// Leaves in the profile what happened in the part of the run.
     ///
-    /// What measuring the calls cost is taken out first, unless `raw` says otherwise: it is known of the whole run.
+    /// The cost of measuring the calls is taken out first, unless `raw` says otherwise: it is known of the whole run.
     pub fn cut(&self, profile: &mut Profile, raw: bool) -> Result<(), Failure> {
         if self.is_everything() {
             return Ok(());
