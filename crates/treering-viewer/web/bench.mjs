@@ -62,7 +62,8 @@ async function worked(shares) {
   const outfile = join(scratch, "parts.mjs");
   // `timed.mjs` finds the assets beside itself, and is run as a program where it is the first file.
   await build({ bundle: true, platform: "node", format: "esm", logLevel: "error", outfile, entryPoints: [fileURLToPath(new URL("parts.ts", import.meta.url))] });
-  return (await import(pathToFileURL(outfile))).partsOf(shares, TIMES);
+  const { partsOf } = await import(pathToFileURL(outfile));
+  return { even: partsOf(shares, TIMES, false), weighted: partsOf(shares, TIMES, true) };
 }
 
 /** Parts of a run of a million nodes and 4,096 slots: 1, 10, 50, 51, 90 and 99 % of it. */

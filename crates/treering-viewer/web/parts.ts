@@ -17,17 +17,19 @@ function processor(): number {
   return (user + system) / 1e3;
 }
 
-/** Selects each share of the run at several places, from anew. */
-export function partsOf(shares: number[], times: number): Rows {
+/** Selects each share of the run at several places, from anew; `weighted` samples have squares of weights, as those of `record`. */
+export function partsOf(shares: number[], times: number, weighted: boolean): Rows {
   const { parent, fn, counts, roots, perSlot, node, amounts } = largeColumns();
   const slotNs = 4e6;
   const lengthNs = perSlot.length * slotNs;
   const thread = { name: "", tid: 0, process: "", pid: 0, run: 0 };
-  const recorded = readTree({ parent, fn, roots, costs: [counts.map((count: number) => count * 1e6), counts], threads: roots.map(() => thread) });
+  const cost = counts.map((count: number) => count * 1e6);
+  const recorded = readTree({ parent, fn, roots, costs: weighted ? [cost, counts, cost, counts] : [cost, counts], threads: roots.map(() => thread) });
   const none = { samples: null, squares: null, unseen: null };
-  const model = new Model(recorded, [{ ...none, samples: 1 }, none], 10_000, null);
-  model.setTimeline(readTimeline({ slotNs, lengthNs, perSlot, node, costs: [null, amounts], waits: null }));
-  model.prepare();
+  const metrics = weighted ? [{ samples: 1, squares: 2, unseen: 3 }, none, none, none] : [{ ...none, samples: 1 }, none];
+  const model = new Model(recorded, metrics, 10_000, null);
+  model.setTimeline(readTimeline({ slotNs, lengthNs, perSlot, node, costs: metrics.map((_, at) => (at === 1 ? amounts : null)), waits: null }));
+  model.prepare(0);
   const spent = shares.map(() => ({ numbers: [] as number[], flame: [] as number[] }));
   for (let at = 0; at < times; at++) {
     shares.forEach((share, row) => {

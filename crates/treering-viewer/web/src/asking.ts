@@ -83,7 +83,7 @@ const REST = 500;
 
 /** Has the worker prepare for the selection of any part, when the first picture is there and nothing else is asked. */
 function prepareSoon() {
-  setTimeout(() => (busy.peek() > 0 ? prepareSoon() : client.ask({ op: "prepare" }).catch(failed)), REST);
+  setTimeout(() => (busy.peek() > 0 ? prepareSoon() : client.ask({ op: "prepare", metric: shownMetric() }).catch(failed)), REST);
 }
 
 /** The transforms that the worker was told last, and the part of the run. */

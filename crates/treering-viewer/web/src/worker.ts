@@ -13,7 +13,7 @@ export type Question =
   | { op: "transform"; transforms: Transform[] }
   | { op: "part"; span: Span | null; against: Span | "rest" | null }
   | { op: "timeline" }
-  | { op: "prepare" }
+  | { op: "prepare"; metric: number }
   | { op: "waited" }
   | { op: "waitPlaces"; own: Uint8Array }
   | { op: "ranIn"; metric: number; fn: number }
@@ -72,7 +72,7 @@ async function answer(question: Question): Promise<unknown> {
       model.setPart(question.span, question.against);
       return null;
     case "prepare":
-      model.prepare();
+      model.prepare(question.metric);
       return null;
     case "ranIn":
       return model.ranIn(question.metric, question.fn);

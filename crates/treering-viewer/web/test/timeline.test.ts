@@ -115,7 +115,9 @@ test("percents of a part are of all of it, whatever else is left out", () => {
   mask[given.names.indexOf("hash")] = 1;
   model.setTransforms([{ kind: "focus", mask }]);
   const found = model.analyse(0);
-  assert.deepEqual(found.part, part);
+  // Costs are added up in another order.
+  assert.ok(Math.abs(found.part!.cost - part!.cost) < 1e-9 * part!.cost);
+  assert.deepEqual({ ...found.part, cost: 0 }, { ...part, cost: 0 });
   assert.ok(found.now.shown < part!.cost && found.now.shown > 0);
 });
 

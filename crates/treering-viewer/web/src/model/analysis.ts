@@ -1,7 +1,8 @@
 // Functions and arcs under the present transforms.
 
 import type { Column } from "./slabs.ts";
-import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally, tallyBoth } from "./walk.ts";
+import { type Arcs, type Places, type Tally, countCalls, findArcs, places, tally, tallyByArc } from "./walk.ts";
+import { type Groups, grouped } from "./groups.ts";
 import { type Joined, join } from "./joined.ts";
 import { NONE, type Recorded, type Thread, threadOfNodes, type Tree } from "./tree.ts";
 import { type Courses, courses, type Grid, HIDDEN, type NodeSums, otherSlots, type Slots, type Span, slotsOf, Sums, type Timeline } from "./timeline.ts";
@@ -103,6 +104,15 @@ interface Measured {
   tallies: (Tally | null)[];
 }
 
+/** The trees of all threads as one, which parts of the run are measured in, under the present transforms. */
+interface Together extends Joined {
+  of: Structure;
+  /** The recorded nodes by their joined node; the last group are those that the transforms leave out. */
+  members: Groups;
+  /** The course of the run by member: what stands together here lies together there. */
+  times: Sums;
+}
+
 /** The powers of cost that the columns of merged trees have: cost, samples, squares, what was not seen. */
 const POWERS = [1, 0, 2, 1];
 
@@ -125,10 +135,8 @@ export class Model {
   #basePart: Slots[] | null = null;
   /** Costs of recorded nodes in the selected slots. */
   #partCosts = new Recent<NodeSums>(KEPT);
-  /** The trees of all threads as one, which parts of the run are measured in, under the present transforms. */
-  #joined: (Joined & { of: Structure }) | null = null;
+  #joined: Together | null = null;
   #measured = new Recent<Measured>(KEPT / 2);
-  #worth: { metric: number; nodes: Float64Array } | null = null;
   #threadOf: Uint32Array | null = null;
 
   constructor(recorded: Recorded, metrics: MetricInfo[], functions: number, baseRuns: boolean[] | null) {
@@ -192,51 +200,49 @@ export class Model {
   }
 
   /** The joined tree of a part of the run. */
-  #together(): Joined {
+  #together(): Together {
     const of = this.#known();
     if (this.#joined?.of === of) return this.#joined;
     const joined = join(this.tree, of, this.#functions);
     const { place } = this.#state;
     const from = place ? place.map((to) => (to === NONE ? NONE : joined.place[to])) : joined.place;
-    this.#joined = { ...joined, place: from, of };
+    const members = grouped(from, joined.tree.length);
+    this.#joined = { ...joined, of, members, times: this.#times!.inOrder(members.items) };
     return this.#joined;
   }
 
   /** Makes what selecting any part of the run needs, before one is selected. */
-  prepare() {
-    if (this.#times) this.#together();
+  prepare(metric: number) {
+    if (this.#times) for (const column of this.#columnsOf(metric)) this.#together().times.prepare(column);
   }
 
   /** What the selected part cost, or the one that it is compared with; per second where two are compared. */
   #measuredOf(metric: number, side: "now" | "base"): Measured {
     return this.#measured.get(`${metric} ${side}`, () => {
-      const { tree, place, arcs, places } = this.#together();
+      const together = this.#together();
+      const { tree, members, times } = together;
       const perSecond = this.#perSecond(side);
       const columns = this.#columnsOf(metric);
-      const own = columns.map(() => new Float64Array(tree.length));
-      const counter = this.#times!.counter(metric);
-      const whole = columns.map(() => 0);
-      // Samples and the cost that they stand for are carried in one pass.
-      const both = columns.length > 1 && counter === columns[1];
-      if (both) [whole[0], whole[1]] = this.#times!.carryBoth(metric, this.#partOf(columns[1], side), place, own[0], own[1]);
-      for (let at = both ? 2 : 0; at < columns.length; at++) whole[at] = carryInto(own[at], this.#partOf(columns[at], side), place);
-      own.forEach((costs, at) => {
-        const factor = perSecond ** POWERS[at];
-        whole[at] *= factor;
-        if (factor !== 1) for (let node = 0; node < costs.length; node++) costs[node] *= factor;
+      const parts = side === "base" ? this.#basePart! : this.#part!;
+      const found: Measured = { whole: [], own: [], sums: [], tallies: [] };
+      let costs: { metric: number; of: NodeSums } | null = null;
+      columns.forEach((column, at) => {
+        const counter = times.counter(column);
+        const timed = counter ?? column;
+        if (costs?.metric !== timed) costs = { metric: timed, of: times.passing(timed, parts) };
+        const { own, all } = joinedCosts(members, tree.length, costs.of, counter === null ? null : times.worth(column), perSecond ** POWERS[at]);
+        const sums = totals(tree, own);
+        found.whole.push(all);
+        found.own.push(own);
+        found.sums.push(sums);
+        found.tallies.push(this.#tallied(together, own, sums));
       });
-      const found: Measured = { whole, own, sums: [], tallies: [] };
-      if (own.length === 1) {
-        found.sums.push(totals(tree, own[0]));
-        found.tallies.push(tally(tree, arcs, places, own[0], found.sums[0], this.#functions));
-      }
-      for (let at = 0; at + 1 < own.length; at += 2) {
-        const both = tallyBoth(tree, arcs, places, [own[at], own[at + 1]], this.#functions);
-        found.sums.push(...both.sums);
-        found.tallies.push(...both.tallies);
-      }
       return found;
     });
+  }
+
+  #tallied({ tree, arcs, byArc }: Joined, own: Float64Array, sums: Float64Array): Tally {
+    return tallyByArc(tree, arcs, byArc, own, sums, this.#functions);
   }
 
   /** A tally of the selected part, which is given away: it is worked out again where it is asked for once more. */
@@ -246,8 +252,7 @@ export class Model {
     const known = tallies[at];
     tallies[at] = null;
     if (known) return known;
-    const { tree, arcs, places } = this.#together();
-    return tally(tree, arcs, places, own[at], sums[at], this.#functions);
+    return this.#tallied(this.#together(), own[at], sums[at]);
   }
 
   /** The metrics of a cost, its samples, and what intervals need besides. */
@@ -285,8 +290,8 @@ export class Model {
       arcs,
       places: places(this.tree, found, functions),
       links: links(this.tree),
-      byCaller: sortedBy(arcs.caller, functions),
-      byCallee: sortedBy(arcs.callee, functions),
+      byCaller: grouped(arcs.caller, functions).items,
+      byCallee: grouped(arcs.callee, functions).items,
       counted: apart ?? countCalls(this.tree, functions),
       cycle: findCycles(functions, arcs.caller, arcs.callee, 0),
       leastDepth: leastDepth(this.tree, functions),
@@ -393,7 +398,7 @@ export class Model {
     const { timeline } = this.#times!;
     const { samples } = this.#metrics[metric];
     const apart = timeline.costs[metric] === null && samples !== null;
-    return courses(timeline, timeline.costs[apart ? samples : metric], apart ? this.#worthOf(metric, samples) : null, grid, this.#placesIn(grid, fn));
+    return courses(timeline, timeline.costs[apart ? samples : metric], apart ? this.#times!.worth(metric) : null, grid, this.#placesIn(grid, fn));
   }
 
   /** The stacks of the shown threads in the order of time. */
@@ -405,7 +410,7 @@ export class Model {
     if (!costs) return { lanes: [], others: 0, small: 0, cell: grid.per * timeline.slotNs };
     this.#threadOf ??= threadOfNodes(this.#recorded.tree);
     return inOrder({
-      timeline, costs, worth: apart ? this.#worthOf(metric, samples) : null, tree: this.tree, place: this.#state.place,
+      timeline, costs, worth: apart ? this.#times!.worth(metric) : null, tree: this.tree, place: this.#state.place,
       threadOf: this.#threadOf, parts: this.#part ?? [[0, timeline.slots]],
     }, grid);
   }
@@ -448,17 +453,6 @@ export class Model {
     const { timeline } = this.#times!;
     const { place } = this.#state;
     return this.#times!.waited(this.#part ?? [[0, timeline.slots]], (node) => place === null || place[node] !== NONE);
-  }
-
-  /** By recorded node: the cost that one of its samples stands for. */
-  #worthOf(metric: number, samples: number): Float64Array {
-    if (this.#worth?.metric !== metric) {
-      const [costs, counts] = [this.#recorded.costs[metric], this.#recorded.costs[samples]];
-      const worth = new Float64Array(this.#recorded.tree.length);
-      for (let node = 0; costs && counts && node < worth.length; node++) worth[node] = counts[node] ? costs[node] / counts[node] : 0;
-      this.#worth = { metric, nodes: worth };
-    }
-    return this.#worth.nodes;
   }
 
   /** A merged tree, with the metric that it is of. */
@@ -559,15 +553,21 @@ export function countedBy(metrics: MetricInfo[]): (number | null)[] {
   return by;
 }
 
-/** Adds costs of recorded nodes to the nodes where they are now; the sum is that of all, with those left out. */
-function carryInto(found: Float64Array, costs: NodeSums, place: Uint32Array): number {
-  let sum = 0;
-  for (let node = 0; node < costs.length; node++) {
-    if (costs[node] === 0) continue;
-    sum += costs[node];
-    if (place[node] !== NONE) found[place[node]] += costs[node];
+/**
+ * The costs of joined nodes, each `factor` times those of its members; `all` is the sum with what the transforms leave
+ * out. Of samples `worth` says what one of each member stands for.
+ */
+function joinedCosts({ starts }: Groups, length: number, costs: NodeSums, worth: Float64Array | null, factor: number): { own: Float64Array; all: number } {
+  const own = new Float64Array(length);
+  let all = 0;
+  for (let node = 0; node <= length; node++) {
+    let sum = 0;
+    if (worth) for (let at = starts[node]; at < starts[node + 1]; at++) sum += costs[at] * worth[at];
+    else for (let at = starts[node]; at < starts[node + 1]; at++) sum += costs[at];
+    all += factor * sum;
+    if (node < length) own[node] = factor * sum;
   }
-  return sum;
+  return { own, all };
 }
 
 /** The values that were asked for last. */
@@ -596,16 +596,6 @@ class Recent<T> {
 /** Functions by a cost, the largest first; equal ones by another. */
 export function largestFirst(cost: Float64Array, then: Float64Array): Uint32Array {
   return new Uint32Array(cost.keys()).sort((a, b) => cost[b] - cost[a] || then[b] - then[a] || a - b);
-}
-
-/** Arcs in order of their keys, which are functions; those of equal keys in their own order. */
-function sortedBy(keys: Uint32Array, functions: number): Uint32Array {
-  const starts = new Uint32Array(functions + 1);
-  for (let arc = 0; arc < keys.length; arc++) starts[keys[arc] + 1]++;
-  for (let fn = 0; fn < functions; fn++) starts[fn + 1] += starts[fn];
-  const sorted = new Uint32Array(keys.length);
-  for (let arc = 0; arc < keys.length; arc++) sorted[starts[keys[arc]]++] = arc;
-  return sorted;
 }
 
 function leastDepth(tree: Tree, functions: number): Uint32Array {

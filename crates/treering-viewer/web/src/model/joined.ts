@@ -2,7 +2,7 @@
 // its line. Nodes stand level by level, so that one pass backward sums subtrees and measures functions and arcs.
 
 import { links as linksOf, type Links } from "./merged.ts";
-import type { Arcs, Places } from "./walk.ts";
+import { type Arcs, type ByArc, byArc, type Places } from "./walk.ts";
 import { NONE, type Tree } from "./tree.ts";
 
 /** The joined tree. Its nodes are behind their parents, and children of one node are consecutive. */
@@ -13,6 +13,7 @@ export interface Joined {
   place: Uint32Array;
   arcs: Arcs;
   places: Places;
+  byArc: ByArc;
 }
 
 /** Joins trees. Where a node stands among activations depends on its callers only, so it is that of any of the joined ones. */
@@ -66,8 +67,7 @@ export function join(tree: Tree, known: { arcs: Arcs; places: Places; links: Lin
     calls: null, recursive: null, roots: Uint32Array.from(length > 0 ? [0] : []),
   };
   const { marks, outermostArc, around, nested } = known.places;
-  return {
-    tree: joined, links: linksOf(joined), place, arcs: { ...known.arcs, ofNode: of(known.arcs.ofNode, new Uint32Array(length)) },
-    places: { marks: of(marks, new Uint8Array(length)), outermostArc: of(outermostArc, new Uint32Array(length)), around: of(around, new Uint32Array(length)), nested },
-  };
+  const arcs: Arcs = { ...known.arcs, ofNode: of(known.arcs.ofNode, new Uint32Array(length)) };
+  const places: Places = { marks: of(marks, new Uint8Array(length)), outermostArc: of(outermostArc, new Uint32Array(length)), around: of(around, new Uint32Array(length)), nested };
+  return { tree: joined, links: linksOf(joined), place, arcs, places, byArc: byArc(arcs, places) };
 }

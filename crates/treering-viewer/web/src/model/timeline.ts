@@ -1,7 +1,6 @@
 // The course of a run: what every node cost in every slot of time, and the sums of any part of it.
 
 import type { Column } from "./slabs.ts";
-import { NONE } from "./tree.ts";
 
 /** Costs by slot and node, in the order of slots, and when threads waited. */
 export interface Timeline {
@@ -106,20 +105,6 @@ export function otherSlots(parts: readonly Slots[], slots: number): Slots[] {
   return found;
 }
 
-/** The slots of these parts that others do not have. */
-function without(parts: readonly Slots[], others: readonly Slots[]): Slots[] {
-  const found: Slots[] = [];
-  for (const [from, to] of parts) {
-    let at = from;
-    for (let other = firstAfter(others, from); other < others.length && others[other][0] < to; other++) {
-      if (others[other][0] > at) found.push([at, others[other][0]]);
-      at = Math.max(at, others[other][1]);
-    }
-    if (at < to) found.push([at, to]);
-  }
-  return found;
-}
-
 /** How many slots these are. */
 export function countOf(parts: readonly Slots[]): number {
   return parts.reduce((sum, [from, to]) => sum + to - from, 0);
@@ -128,9 +113,11 @@ export function countOf(parts: readonly Slots[]): number {
 /** Sums by node: of 32 bits where a node cannot have more, which take a third of the time. */
 export type NodeSums = Float64Array | Uint32Array;
 
+/** The sums of all slots up to each of so many places are kept: a part is the difference of two, and the entries about its edges. */
+const PLACES = 8;
+
 /**
- * Adds up parts of a timeline. The whole and the last part are kept: another part is made from the one that it differs
- * least from, or from nothing. Costs and samples are whole numbers, so that all of these give the same.
+ * Adds up parts of a timeline. Costs and samples are whole numbers, so that any way to add them up gives the same.
  */
 export class Sums {
   readonly timeline: Timeline;
@@ -139,42 +126,97 @@ export class Sums {
   /** By metric: the self costs of nodes in the whole run. */
   #recorded: (Column | null)[];
   #nodes: number;
-  #whole: { metric: number; costs: NodeSums } | null = null;
+  /** Of the metric that was asked for last: the sums of its entries up to each place. */
+  #running: { metric: number; upTo: NodeSums[] } | null = null;
+  #passing: { metric: number; sums: NodeSums } | null = null;
   /** By metric: whether no node cost 2³² or more in the whole run. */
   #isSmall: boolean[] = [];
-  #last: { metric: number; parts: readonly Slots[]; costs: NodeSums } | null = null;
+  /** By metric whose times are those of samples: by node, the cost that one of them stands for. */
+  #worth: Float64Array[] = [];
 
-  constructor(timeline: Timeline, recorded: (Column | null)[], countedBy: (number | null)[], nodes: number) {
+  /** The recorded nodes in the order that these sums have; null for their own. */
+  #order: Uint32Array | null;
+
+  constructor(timeline: Timeline, recorded: (Column | null)[], countedBy: (number | null)[], nodes: number, order: Uint32Array | null = null) {
     this.timeline = timeline;
     this.#recorded = recorded;
     this.#countedBy = countedBy;
     this.#nodes = nodes;
+    this.#order = order;
   }
 
   /** By node: its self cost in these slots. */
   of(metric: number, parts: readonly Slots[]): NodeSums {
     const counter = this.counter(metric);
-    if (counter !== null) return this.apportioned(metric, this.of(counter, parts));
-    const { slots } = this.timeline;
-    const rest = otherSlots(parts, slots);
-    const known = this.#last?.metric === metric ? this.#last : null;
-    const [more, less] = known ? [without(parts, known.parts), without(known.parts, parts)] : [[], []];
-    const [whole, none] = [this.#entries(rest), this.#entries(parts)];
-    let costs: NodeSums;
-    if (known && this.#entries(more) + this.#entries(less) < Math.min(whole, none)) {
-      costs = this.#added(metric, less, this.#added(metric, more, known.costs.slice(), 1), -1);
-    } else if (none <= whole) {
-      costs = this.#added(metric, parts, this.#empty(metric), 1);
-    } else {
-      costs = this.#added(metric, rest, this.#all(metric).slice(), -1);
-    }
-    this.#last = { metric, parts, costs };
-    return costs;
+    return counter === null ? this.#filled(metric, parts, this.#empty(metric)) : this.apportioned(metric, this.of(counter, parts));
   }
 
-  #entries(parts: readonly Slots[]): number {
-    const { first } = this.timeline;
-    return parts.reduce((sum, [from, to]) => sum + first[to] - first[from], 0);
+  /** The same of a metric with times of its own, in memory that the next call uses again: fresh memory takes longer than the sums. */
+  passing(metric: number, parts: readonly Slots[]): NodeSums {
+    if (this.#passing?.metric !== metric) this.#passing = { metric, sums: this.#empty(metric) };
+    return this.#filled(metric, parts, this.#passing.sums.fill(0));
+  }
+
+  #filled(metric: number, parts: readonly Slots[], sums: NodeSums): NodeSums {
+    const { costs, waits } = this.timeline;
+    if (costs[metric]) this.#addParts(metric, parts, sums);
+    if (waits && (waits.time === metric || waits.count === metric)) this.#addWaits(waits, metric === waits.time, parts, sums);
+    return sums;
+  }
+
+  /** Makes what adding up parts of a metric needs, before it is asked. */
+  prepare(metric: number) {
+    const counter = this.counter(metric);
+    if (counter !== null) this.worth(metric);
+    if (this.timeline.costs[counter ?? metric]) this.#upTo(counter ?? metric);
+  }
+
+  /** The same course with its nodes in another order. */
+  inOrder(nodes: Uint32Array): Sums {
+    const rank = new Uint32Array(nodes.length);
+    for (let at = 0; at < nodes.length; at++) rank[nodes[at]] = at;
+    const { timeline } = this;
+    const { waits } = timeline;
+    const ordered = { ...timeline, node: looked(timeline.node, rank), waits: waits && { ...waits, node: looked(waits.node, rank) } };
+    return new Sums(ordered, this.#recorded, this.#countedBy, this.#nodes, nodes);
+  }
+
+  /** Adds the entries of parts: those between places by running sums, and those from the edges to the nearest place one by one. */
+  #addParts(metric: number, parts: readonly Slots[], sums: NodeSums) {
+    const { first, node, costs, slots } = this.timeline;
+    const of = costs[metric]!;
+    const between = new Int32Array(PLACES + 1);
+    for (const [from, to] of parts) {
+      const [start, end] = [from, to].map((slot) => Math.round((slot * PLACES) / slots));
+      if (start === end) {
+        addEntries(sums, node, of, first[from], first[to], 1);
+        continue;
+      }
+      between[start]--;
+      between[end]++;
+      for (const [edge, place, sign] of [[from, slotOf(start, slots), 1], [to, slotOf(end, slots), -1]] as const) {
+        const [low, high] = [first[Math.min(edge, place)], first[Math.max(edge, place)]];
+        addEntries(sums, node, of, low, high, edge < place ? sign : (-sign as 1 | -1));
+      }
+    }
+    if (between.some((times) => times !== 0)) {
+      const upTo = this.#upTo(metric);
+      for (let place = 1; place <= PLACES; place++) if (between[place] !== 0) addAll(sums, upTo[place], between[place]);
+    }
+  }
+
+  /** By place: the sums of all entries before it. */
+  #upTo(metric: number): NodeSums[] {
+    if (this.#running?.metric !== metric) {
+      const { first, node, costs, slots } = this.timeline;
+      const upTo = [this.#empty(metric)];
+      for (let place = 1; place <= PLACES; place++) {
+        upTo.push(upTo[place - 1].slice());
+        addEntries(upTo[place], node, costs[metric]!, first[slotOf(place - 1, slots)], first[slotOf(place, slots)], 1);
+      }
+      this.#running = { metric, upTo };
+    }
+    return this.#running!.upTo;
   }
 
   /** The metric whose times are those of another, as it counts its samples; null for one with times of its own. */
@@ -193,25 +235,17 @@ export class Sums {
     return found;
   }
 
-  /**
-   * Adds a part's samples, and as much of the cost that they stand for, to the nodes where recorded ones are now; the
-   * sums are those of all, with those left out.
-   */
-  carryBoth(metric: number, samples: NodeSums, place: Uint32Array, intoCost: Float64Array, intoSamples: Float64Array): [cost: number, samples: number] {
+  /** By node: the cost that one of its samples stands for. */
+  worth(metric: number): Float64Array {
+    const known = this.#worth[metric];
+    if (known) return known;
+    const found = new Float64Array(this.#nodes);
     const [costs, counts] = [this.#recorded[metric], this.#recorded[this.counter(metric)!]];
-    let [allCost, allSamples] = [0, 0];
-    for (let node = 0; node < samples.length; node++) {
-      const count = samples[node];
-      if (count === 0) continue;
-      const cost = costs && counts ? (costs[node] * count) / counts[node] : 0;
-      allCost += cost;
-      allSamples += count;
-      const to = place[node];
-      if (to === NONE) continue;
-      intoCost[to] += cost;
-      intoSamples[to] += count;
+    for (let at = 0; costs && counts && at < found.length; at++) {
+      const node = this.#order ? this.#order[at] : at;
+      if (counts[node] !== 0) found[at] = costs[node] / counts[node];
     }
-    return [allCost, allSamples];
+    return (this.#worth[metric] = found);
   }
 
   #empty(metric: number): NodeSums {
@@ -220,29 +254,13 @@ export class Sums {
     return this.#isSmall[metric] ? new Uint32Array(this.#nodes) : new Float64Array(this.#nodes);
   }
 
-  #all(metric: number): NodeSums {
-    if (this.#whole?.metric !== metric) {
-      const costs = this.#added(metric, [[0, this.timeline.slots]], this.#empty(metric), 1);
-      this.#whole = { metric, costs };
-    }
-    return this.#whole!.costs;
-  }
-
-  #added(metric: number, parts: readonly Slots[], sums: NodeSums, sign: 1 | -1): NodeSums {
-    const { first, node, costs, waits } = this.timeline;
-    const of = costs[metric];
-    for (const [from, to] of parts) if (of) addEntries(sums, node, of, first[from], first[to], sign);
-    if (waits && (waits.time === metric || waits.count === metric)) this.#addWaits(waits, metric === waits.time, parts, sums, sign);
-    return sums;
-  }
-
   /** Adds waits: their time as far as it lies in the parts, or their number where they begin. */
-  #addWaits(waits: Waits, isTime: boolean, parts: readonly Slots[], sums: NodeSums, sign: 1 | -1) {
+  #addWaits(waits: Waits, isTime: boolean, parts: readonly Slots[], sums: NodeSums) {
     const { start, end, node, kind } = waits;
     for (let wait = 0; wait < start.length; wait++) {
       if (kind[wait] === READY) continue;
       const amount = isTime ? this.overlap(start[wait], end[wait], parts) : this.#begins(start[wait], parts);
-      sums[node[wait]] += sign * amount;
+      sums[node[wait]] += amount;
     }
   }
 
@@ -300,6 +318,24 @@ export class Sums {
 function addEntries(sums: NodeSums, node: Uint32Array, costs: Column, from: number, to: number, sign: 1 | -1) {
   if (sums instanceof Uint32Array) for (let entry = from; entry < to; entry++) sums[node[entry]] += sign * costs[entry];
   else for (let entry = from; entry < to; entry++) sums[node[entry]] += sign * costs[entry];
+}
+
+/** The values at places. */
+function looked(places: Column, values: Uint32Array): Uint32Array {
+  const found = new Uint32Array(places.length);
+  for (let at = 0; at < places.length; at++) found[at] = values[places[at]];
+  return found;
+}
+
+/** Adds sums so many times to others. */
+function addAll(sums: NodeSums, others: NodeSums, times: number) {
+  if (sums instanceof Uint32Array) for (let node = 0; node < sums.length; node++) sums[node] += Math.imul(times, others[node]);
+  else for (let node = 0; node < sums.length; node++) sums[node] += times * others[node];
+}
+
+/** The slot that a place stands before. */
+function slotOf(place: number, slots: number): number {
+  return Math.round((place * slots) / PLACES);
 }
 
 function largest(costs: Column): number {

@@ -100,15 +100,39 @@ export function heightOf(tracks: number, track: number, axis: number): number {
 }
 
 export function paint(canvas: HTMLCanvasElement, picture: Picture) {
-  const { width, track, tracks, seen, lengthNs, flags } = picture;
+  const { width, tracks, flags } = picture;
   const axis = axisHeight(flags);
-  const height = heightOf(tracks.length, track, axis);
+  const height = heightOf(tracks.length, picture.track, axis);
+  const ground = groundOf(picture, axis, height);
+  if (canvas.width !== ground.width || canvas.height !== ground.height) [canvas.width, canvas.height] = [ground.width, ground.height];
+  const context = canvas.getContext("2d")!;
+  context.setTransform(1, 0, 0, 1, 0, 0);
+  context.drawImage(ground, 0, 0);
   const ratio = devicePixelRatio || 1;
-  const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== w || canvas.height !== h) [canvas.width, canvas.height] = [w, h];
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  drawSelection(context, picture, height);
+  drawArc(context, picture, OVERVIEW + axis);
+  if (picture.scale && !picture.labels) return;
+  context.font = font(10);
+  context.fillStyle = colours().ink3;
+  context.textBaseline = "top";
+  context.fillText(picture.scale, width - textWidth(picture.scale, font(10)) - 4, 0);
+}
+
+/** The picture without its selection, as it was drawn last, and what it was drawn from. */
+let last: { from: unknown[]; canvas: HTMLCanvasElement } | null = null;
+
+/** The picture without its selection, which is drawn anew where anything else has changed. */
+function groundOf(picture: Picture, axis: number, height: number): HTMLCanvasElement {
+  const { width, track, tracks, seen, lengthNs } = picture;
+  const ratio = devicePixelRatio || 1;
+  const look = colours();
+  const from = [look, ratio, width, height, track, axis, tracks, ...seen, picture.whole, picture.part, ...picture.greatest, picture.course, picture.clock.unit];
+  if (last && from.every((one, at) => one === last!.from[at])) return last.canvas;
+  const canvas = document.createElement("canvas");
+  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
   const context = canvas.getContext("2d")!;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  const look = colours();
   context.fillStyle = look.bg;
   context.fillRect(0, 0, width, height);
   const top = OVERVIEW + axis;
@@ -124,13 +148,8 @@ export function paint(canvas: HTMLCanvasElement, picture: Picture) {
   });
   drawLosses(context, picture, top, height);
   drawFlags(context, picture, OVERVIEW + AXIS, height);
-  drawSelection(context, picture, height);
-  drawArc(context, picture, top);
-  if (picture.scale && !picture.labels) return;
-  context.font = font(10);
-  context.fillStyle = look.ink3;
-  context.textBaseline = "top";
-  context.fillText(picture.scale, width - textWidth(picture.scale, font(10)) - 4, 0);
+  last = { from, canvas };
+  return canvas;
 }
 
 interface Place {
