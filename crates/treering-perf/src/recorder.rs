@@ -166,6 +166,8 @@ struct Recorder {
     started: Instant,
     /// When that was, by the kernel's clock.
     start_ns: u64,
+    /// When the thread that ended last did so, since then.
+    last_end_ns: Option<u64>,
     stack: Vec<u64>,
     frames: Vec<Frame>,
 }
@@ -230,6 +232,7 @@ impl Recorder {
             copy_helps: false,
             started: Instant::now(),
             start_ns,
+            last_end_ns: None,
             stack: Vec::new(),
             frames: Vec::new(),
         }
@@ -337,6 +340,7 @@ impl Recorder {
                     self.wakers.exit(tid, Ended { thread, name: name.to_owned() });
                 }
                 let time = self.since_start(time);
+                self.last_end_ns = self.last_end_ns.max(Some(time));
                 self.processes.exit(&mut self.profile, pid, tid, time);
                 if let Some(blocked) = &mut self.blocked {
                     blocked.exit(tid);
@@ -489,8 +493,11 @@ impl Recorder {
         self.processes.write_names(&mut self.profile);
         self.charge_waits();
         self.processes.write_lives(&mut self.profile);
+        let length_ns = self.length_ns(reason, elapsed.as_nanos() as u64);
         if let Some(timeline) = &mut self.profile.timeline {
-            timeline.extend_to(elapsed.as_nanos() as u64);
+            // A loss may be noticed when the program has ended.
+            timeline.losses.iter_mut().for_each(|lost| lost.time_ns = lost.time_ns.min(length_ns));
+            timeline.end_at(length_ns);
         }
         self.note_wakers();
         self.cuts.note(&mut self.profile, self.session.stack_bytes);
@@ -511,7 +518,7 @@ impl Recorder {
             (None, _) => (Finish::Detached, counted),
         };
         let run = &mut self.profile.runs[self.run.index()];
-        run.duration_ns = elapsed.as_nanos() as u64;
+        run.duration_ns = length_ns;
         run.cpu_ns = cpu;
         run.end = finish.describe();
         self.note_survivors(reason);
@@ -529,6 +536,13 @@ impl Recorder {
         let jit = jit.collect();
         let hidden_files = std::mem::take(&mut self.processes.hidden_files);
         Ok(Recording { profile: self.profile, finish, start_ns: self.start_ns, hidden_files, jit })
+    }
+
+    /// How long the run took. The recorder learns late that the program has ended, as it has samples to read before: where all
+    /// of it has ended, the run took until then.
+    fn length_ns(&self, reason: Reason, elapsed_ns: u64) -> u64 {
+        let has_ended = reason == Reason::ProgramEnded && self.processes.running().next().is_none();
+        self.last_end_ns.filter(|_| has_ended).map_or(elapsed_ns, |end| end.min(elapsed_ns))
     }
 
     /// Charges threads that wait still with their wait so far.

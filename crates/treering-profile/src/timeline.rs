@@ -218,6 +218,17 @@ impl Timeline {
         }
     }
 
+    /// Ends the run at this time, or behind everything that the timeline has if that is later.
+    pub fn end_at(&mut self, length_ns: u64) {
+        let costs = self.costs.iter().map(|cost| u64::from(cost.slot) * self.slot_ns + 1);
+        let waits = self.waits.iter().flat_map(|waits| &waits.intervals).map(|wait| wait.end_ns);
+        let lives = self.lives.iter().filter_map(|life| life.end_ns.max(life.start_ns));
+        let marks = self.marks.iter().map(|mark| mark.end_ns.unwrap_or(mark.time_ns));
+        let losses = self.losses.iter().map(|lost| lost.time_ns);
+        self.length_ns = costs.chain(waits).chain(lives).chain(marks).chain(losses).max().unwrap_or(0);
+        self.extend_to(length_ns);
+    }
+
     /// Joins every slot with the next one.
     pub fn coarsen(&mut self) {
         self.revision += 1;
@@ -291,5 +302,24 @@ impl Timeline {
 impl Default for Timeline {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_no_earlier_than_what_arose_last() {
+        let mut timeline = Timeline::new();
+        timeline.add(5_200_000, MetricId::new(0), (NodeId::new(0), None), 1);
+        timeline.extend_to(20_000_000);
+        timeline.end_at(9_000_000);
+        assert_eq!((timeline.length_ns, timeline.slots()), (9_000_000, 9));
+        timeline.end_at(1_000_000);
+        assert_eq!((timeline.length_ns, timeline.slots()), (5_000_001, 6), "the slot of the cost");
+        timeline.losses.push(LostSamples { time_ns: 7_000_000, samples: 1 });
+        timeline.end_at(1_000_000);
+        assert_eq!(timeline.length_ns, 7_000_000);
     }
 }

@@ -74,6 +74,23 @@ fn parts_of_a_run_add_up_to_the_whole() {
     }
 }
 
+/// A busy recorder learns late that the program has ended, which was time of the run.
+#[test]
+fn a_run_ends_with_its_last_thread() {
+    let session = Session::new();
+    // More samples than a recorder without optimization reads in the same time.
+    session.record(&["-F", "8000"], &program(&phases(&session), &["100"]));
+    let bytes = std::fs::read(session.path("treering.trg")).expect("it was recorded");
+    let (_, profile, _) = treering_formats::read_any(&bytes).expect("it can be read");
+    let timeline = profile.timeline.as_ref().expect("time is kept");
+    let ends: Vec<u64> = timeline.lives.iter().filter_map(|life| life.end_ns).collect();
+    if ends.len() < timeline.lives.len() {
+        return skip("the record of a thread's end was lost");
+    }
+    assert_eq!(ends.into_iter().max(), Some(timeline.length_ns), "{:#?}", profile.metadata);
+    assert_eq!(profile.runs[0].duration_ns, timeline.length_ns);
+}
+
 #[test]
 fn a_part_shows_the_phase_that_ran_then() {
     let session = Session::new();
@@ -261,9 +278,10 @@ fn a_straggler_runs_alone_at_the_end_and_has_most_of_the_latency() {
         let flat = session.flat(&["--metric", metric]);
         flat.cost("long_task").own / flat.run_cost()
     };
-    // Half of the processor time, while which nobody else ran.
+    // Half of the processor time, while which nobody else ran. On a loaded machine hardly anything runs in parallel, and
+    // both shares are the same but for chance.
     let (processor, latency) = (share("cpu-clock"), share("latency"));
-    assert!(latency >= processor && (0.3..0.7).contains(&processor), "{latency} {processor}");
+    assert!(latency >= 0.95 * processor && (0.3..0.7).contains(&processor), "{latency} {processor}");
 }
 
 /// `perf record` of a program and the times of its samples in nanoseconds.
