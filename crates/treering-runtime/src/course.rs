@@ -98,9 +98,13 @@ impl Drop for Busy {
     }
 }
 
-/// Forgets the courses of a store that is no longer in use. Threads may still hold them, so they stay in memory.
+/// Forgets the courses of a store that is no longer in use. Threads may still hold them, so they stay in memory without
+/// their entries.
 pub(crate) fn forget() {
-    COURSES.hold().clear();
+    let _busy = Busy::begin();
+    for (_, course) in COURSES.hold().drain(..) {
+        course.kept.hold().entries = Vec::new();
+    }
 }
 
 /// Gives a thread's record a course, if one is wanted. Its time passes from now on.

@@ -44,6 +44,26 @@ fn name(profile: &Profile, node: NodeId) -> &str {
     &profile.strings[profile.functions[profile.tree.function(node)].name]
 }
 
+/// The next profile of the process begins anew, and has as many marks as there is room for.
+fn many_marks() {
+    let output = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("marks.trg");
+    set_profiler(Options { output: Some(output.clone()), keeps_time: true, ..Options::default() });
+    let call = function("many").enter();
+    work(Duration::from_millis(2));
+    (0..20_000).for_each(|number| mark(&format!("mark {number}")));
+    call.leave();
+    assert!(finish());
+    let (profile, report) = trg::read(&std::fs::read(&output).expect("a profile")).expect("a sound profile");
+    profile.validate().expect("a sound profile");
+    let dropped = "3616 marks were dropped: there is room for 16384";
+    assert!(profile.metadata.notes.iter().any(|note| note.0 == dropped), "{:?}", profile.metadata.notes);
+    let timeline = profile.timeline.as_ref().expect("time is kept");
+    let names = timeline.marks.iter().map(|mark| &profile.strings[mark.name]);
+    assert!(names.eq((0..16_384).map(|number| format!("mark {number}"))));
+    let mut nodes = timeline.costs.iter().map(|cost| name(&profile, cost.node));
+    assert!(nodes.all(|name| name == "many"), "costs of the profile before");
+}
+
 #[test]
 fn costs_in_slots_add_up_to_those_of_each_node_and_marks_are_where_they_were_set() {
     let output = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("course.trg");
@@ -118,4 +138,6 @@ fn costs_in_slots_add_up_to_those_of_each_node_and_marks_are_where_they_were_set
     assert_eq!(timeline.lives.len(), 2);
     assert!(timeline.lives.iter().all(|life| life.start_ns.is_some()));
     assert_eq!(timeline.lives.iter().filter(|life| life.end_ns.is_some()).count(), 1);
+
+    many_marks();
 }
