@@ -408,11 +408,15 @@ test("a part is measured in the joined trees as in the tree of each thread", () 
     const samples = new Float64Array(tree.length);
     for (const [slot, node, count] of given.rows) if (slot >= seed && slot < seed + 25) samples[node] += count;
     const [costs, counts] = given.recorded.costs as Float64Array[];
-    const apportioned = samples.map((count, node) => (count ? (costs[node] * count) / counts[node] : 0));
+    // Samples weigh differently, as those of a recording do.
+    const [squares, unseen] = [costs.map((cost, node) => cost * (1 + (node % 3))), counts.map((count, node) => count * (node % 2))];
+    const apportioned = (column: Float64Array) => samples.map((count, node) => (count ? (column[node] * count) / counts[node] : 0));
     const none = { samples: null, squares: null, unseen: null };
+    const metrics = [{ samples: 1, squares: 2, unseen: 3 }, none, none, none];
     // The same costs as those of a whole run, which is measured without joining anything.
-    const right = new Model({ ...given.recorded, costs: [apportioned, samples] }, [{ ...none, samples: 1 }, none], given.names.length, null);
-    const model = modelOf(given);
+    const right = new Model({ ...given.recorded, costs: [apportioned(costs), samples, apportioned(squares), apportioned(unseen)] }, metrics, given.names.length, null);
+    const model = new Model({ ...given.recorded, costs: [costs, counts, squares, unseen] }, metrics, given.names.length, null);
+    model.setTimeline({ ...given.timeline, costs: [...given.timeline.costs, null, null] });
     const mask = (...names: string[]) => Uint8Array.from(given.names, (name) => (names.includes(name) ? 1 : 0));
     const near = (found: ArrayLike<number>, wanted: ArrayLike<number>, of: string) => {
       assert.equal(found.length, wanted.length, of);
@@ -428,7 +432,9 @@ test("a part is measured in the joined trees as in the tree of each thread", () 
           assert.deepEqual([...found.caller], [...wanted.caller]);
           for (const key of ["self", "total", "arcTotal", "fromSelf", "fromTotal", "toSelf", "toTotal"] as const) {
             near(found.now[key], wanted.now[key], key);
-            if (metric === 0) near(found.now.samples![key], wanted.now.samples![key], `samples ${key}`);
+            for (const column of ["samples", "squares", "unseen"] as const) {
+              if (metric === 0) near(found.now[column]![key], wanted.now[column]![key], `${column} ${key}`);
+            }
           }
         }
         for (const request of [{ focus: null, direction: "callees" }, { focus: null, direction: "callers" }, { focus: 2, direction: "callees" }, { focus: 2, direction: "callers" }] as const) {
