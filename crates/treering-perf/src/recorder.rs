@@ -491,7 +491,7 @@ impl Recorder {
         self.take(u64::MAX);
         let counted = self.session.processor_time();
         self.processes.write_names(&mut self.profile);
-        self.charge_waits();
+        self.charge_waits(self.start_ns + elapsed.as_nanos() as u64);
         self.processes.write_lives(&mut self.profile);
         let length_ns = self.length_ns(reason, elapsed.as_nanos() as u64);
         if let Some(timeline) = &mut self.profile.timeline {
@@ -545,12 +545,11 @@ impl Recorder {
         self.last_end_ns.filter(|_| has_ended).map_or(elapsed_ns, |end| end.min(elapsed_ns))
     }
 
-    /// Charges threads that wait still with their wait so far.
-    fn charge_waits(&mut self) {
-        let now = monotonic_ns();
+    /// Charges threads that wait still with their wait up to the end of the recording.
+    fn charge_waits(&mut self, end_ns: u64) {
         let waiting = self.blocked.as_ref().map(Blocked::waiting).unwrap_or_default();
         for (pid, tid) in self.processes.threads_among(&waiting) {
-            self.add_switch(pid, tid, now, false, false);
+            self.add_switch(pid, tid, end_ns, false, false);
         }
     }
 }
