@@ -51,7 +51,9 @@ pub struct Named {
 
 /// A function of a profile, and its key.
 ///
-/// Functions agree if their kinds, modules and names do. Code without a name agrees within one build alone.
+/// Functions agree if their kinds, modules and names do. Code without a name agrees within one build alone, which stands in
+/// the name that it has here: questions group by names. Builds that a profile does not tell cannot be told apart, and the
+/// name says so.
 pub fn function(profile: &Profile, id: FunctionId) -> (Key, Named) {
     let function = &profile.functions[id];
     let module = function.module.map(|module| &profile.modules[module]);
@@ -62,8 +64,11 @@ pub fn function(profile: &Profile, id: FunctionId) -> (Key, Named) {
     let build: &[u8] = module.map_or(&[], |module| &module.build_id);
     if matches!(function.kind, FunctionKind::Unresolved | FunctionKind::Address) {
         let address = function.address.map(|address| format!("{address}")).unwrap_or_default();
-        let name = if written.is_empty() { format!("[{base}]") } else { written.to_owned() };
-        let key = Key::of(&[kind.as_bytes(), path.as_bytes(), build, written.as_bytes(), address.as_bytes()]);
+        let mut name = if written.is_empty() { format!("[{base}]") } else { written.to_owned() };
+        if module.is_some() && !name.contains(BUILD) {
+            name = format!("{name}{BUILD}{})", build_text(build));
+        }
+        let key = Key::of(&[kind.as_bytes(), path.as_bytes(), build, name.as_bytes(), address.as_bytes()]);
         return (key, Named { name, module: base.to_owned(), kind });
     }
     if function.kind == FunctionKind::Root {
@@ -77,9 +82,48 @@ pub fn function(profile: &Profile, id: FunctionId) -> (Key, Named) {
     (key, Named { name, module: base.to_owned(), kind })
 }
 
+/// Between a name and its build, as in reports.
+const BUILD: &str = " (build ";
+
+/// The beginning of a build's id, as reports show it.
+fn build_text(build: &[u8]) -> String {
+    match build {
+        [] => "unknown".to_owned(),
+        build => build.iter().take(4).map(|byte| format!("{byte:02x}")).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use treering_profile::{Function, Module, ModuleKind, StatedAddress};
+
     use super::*;
+
+    fn nameless(path: &str, build: &[u8], name: &str) -> (Key, String) {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let path = profile.strings.intern(path);
+        let module = profile.modules.intern(Module { path, build_id: build.into(), kind: ModuleKind::Elf });
+        let name = profile.strings.intern(name);
+        let known = Function { name, ..Function::at_address(Some(module), StatedAddress(0x1170)) };
+        let id = profile.functions.intern(Function { kind: FunctionKind::Unresolved, ..known });
+        let (key, named) = function(&profile, id);
+        (key, named.name)
+    }
+
+    #[test]
+    fn code_without_a_name_has_its_build_in_the_name() {
+        let (one, of_one) = nameless("/bin/solve", &[0x25, 0x7c, 0x84, 0x53, 1], "solve+0x1170");
+        let (other, of_other) = nameless("/bin/solve", &[0xcd, 0x91, 0x8c, 0x7c, 1], "solve+0x1170");
+        assert_eq!(
+            [of_one.as_str(), &of_other],
+            ["solve+0x1170 (build 257c8453)", "solve+0x1170 (build cd918c7c)"]
+        );
+        assert_ne!(one, other);
+        assert_eq!(nameless("/bin/solve", &[], "solve+0x1170").1, "solve+0x1170 (build unknown)");
+        // A merged profile has it there already.
+        let merged = nameless("/bin/solve", &[0x25, 0x7c, 0x84, 0x53, 1], "solve+0x1170 (build 257c8453)");
+        assert_eq!(merged, (one, of_one));
+    }
 
     #[test]
     fn parts_do_not_run_into_each_other() {

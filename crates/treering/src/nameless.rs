@@ -1,10 +1,12 @@
-//! The nameless code that costs most, and how to get its names.
+//! The nameless code that costs most, how to get its names, and when its builds cannot be told apart.
 
+use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use treering_analysis::{Basis, default_metric};
-use treering_profile::{FunctionKind, Module, ModuleId, ModuleKind, Note, Profile};
+use treering_profile::{FunctionKind, Module, ModuleId, ModuleKind, Note, Profile, StatedAddress};
+use treering_report::plural;
 
 /// Shares of the run below this are not worth a remark.
 const WORTH_SAYING: f64 = 0.01;
@@ -36,6 +38,34 @@ pub fn note_nameless(profile: &mut Profile) {
     let remedy = remedy(module, path);
     let note = Note(format!("{} is in functions of {path} without names{others}: {remedy}", percent(cost)));
     profile.metadata.notes.insert(0, note);
+}
+
+/// Notes the files without a build id whose functions without a name are in several profiles that became one: nothing tells
+/// whether they are of one build, and functions at equal addresses were added up.
+pub fn note_joined(merged: &mut Profile, profiles: &[&Profile]) {
+    let mut times: BTreeMap<&str, HashMap<StatedAddress, usize>> = BTreeMap::new();
+    for profile in profiles {
+        let nameless = |kind| matches!(kind, FunctionKind::Unresolved | FunctionKind::Address);
+        let functions = profile.functions.entries().iter().filter(|function| nameless(function.kind));
+        for (module, address) in functions.filter_map(|function| Some((function.module?, function.address?)))
+        {
+            let module = &profile.modules[module];
+            if module.build_id.is_empty() && module.kind != ModuleKind::Kernel {
+                *times.entry(&profile.strings[module.path]).or_default().entry(address).or_default() += 1;
+            }
+        }
+    }
+    let joined = times.into_iter().filter(|(_, addresses)| addresses.values().any(|&times| times > 1));
+    let paths: Vec<&str> = joined.map(|(path, _)| path).collect();
+    let Some(first) = paths.first() else { return };
+    let others = match paths.len() - 1 {
+        0 => String::new(),
+        others => format!(" (so for {})", plural(others as u64, "other file")),
+    };
+    merged.metadata.note(format!(
+        "{first} has no build id, so its functions without a name at equal addresses were added up, even if the \
+         profiles are of different builds{others}: link it with -Wl,--build-id"
+    ));
 }
 
 /// The way to get names for the functions of a module.
@@ -93,7 +123,7 @@ fn debian_package(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use treering_profile::{Frame, Function, MetricId, StatedAddress};
+    use treering_profile::{Frame, Function, MetricId};
 
     use super::*;
 
@@ -130,6 +160,27 @@ mod tests {
         );
         assert!(text.contains("(3.6 % more in other modules)"), "{text}");
         assert!(text.ends_with("debuginfod-find debuginfo abcd, and record again"), "{text}");
+    }
+
+    #[test]
+    fn builds_that_nothing_tells_apart_are_named_when_they_are_added_up() {
+        let profile = |build: &[u8]| {
+            let mut profile = treering_testing::stacks("main 6");
+            let path = profile.strings.intern("/opt/solve");
+            let module =
+                profile.modules.intern(Module { path, build_id: build.into(), kind: ModuleKind::Elf });
+            add(&mut profile, module, 1, 5);
+            profile
+        };
+        let notes = |one: &[u8], other: &[u8]| {
+            let (one, other) = (profile(one), profile(other));
+            let mut merged = treering_profile::merge(&[&one, &other]);
+            note_joined(&mut merged, &[&one, &other]);
+            merged.metadata.notes
+        };
+        let told = notes(&[], &[]);
+        assert!(told.len() == 1 && told[0].0.starts_with("/opt/solve has no build id"), "{told:?}");
+        assert!(notes(&[1], &[2]).is_empty() && notes(&[], &[1]).is_empty());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use treering_profile::{Profile, Thread, merge};
 use treering_report::plural;
 
 use crate::failure::{Failure, Outcome};
+use crate::nameless::note_joined;
 use crate::open::{Opened, open_profiles};
 use crate::output::{check_target, clean_up_at_signals, write_whole};
 use crate::working::Working;
@@ -56,6 +57,7 @@ impl Merge {
             merged = collapse(&merged);
         }
         drop(merging);
+        note_joined(&mut merged, &profiles);
         self.note_counts(&opened, &mut merged);
         self.write(&merged)?;
         let (runs, threads) = (merged.runs.len() as u64, merged.threads.len() as u64);

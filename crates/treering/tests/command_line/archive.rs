@@ -595,3 +595,59 @@ fn an_archive_as_output_of_a_collector_keeps_its_profile() {
         .expect("a hint");
     session.output(&["report", "--flat", rescued]);
 }
+
+/// A profile of code without a name, at one address of a file of some build.
+fn nameless(session: &Session, name: &str, build: &[u8]) {
+    use treering_profile::{
+        Frame, Function, FunctionKind, MetricId, Module, ModuleKind, StatedAddress, ThreadId,
+    };
+    let mut profile = treering_testing::stacks("main 6");
+    let path = profile.strings.intern("/opt/solve");
+    let module = profile.modules.intern(Module { path, build_id: build.into(), kind: ModuleKind::Elf });
+    let function = profile.strings.intern("solve+0x1170");
+    let known = Function { name: function, ..Function::at_address(Some(module), StatedAddress(0x1170)) };
+    let function = profile.functions.intern(Function { kind: FunctionKind::Unresolved, ..known });
+    profile.add_stack(ThreadId::new(0), &[Frame::new(function)], None, &[(MetricId::new(0), 50)]);
+    let mut bytes = Vec::new();
+    treering_formats::trg::write(&profile, &mut bytes).expect("memory is written to");
+    std::fs::write(session.path(name), bytes).expect("the folder can be written");
+}
+
+/// Equal addresses of two builds are other code. Of files without a build id that is not known, which is said.
+#[test]
+fn code_without_a_name_is_not_joined_across_builds() {
+    let session = Session::new();
+    nameless(&session, "one.trg", &[0x25, 0x7c, 0x84, 0x53, 9]);
+    nameless(&session, "other.trg", &[0xcd, 0x91, 0x8c, 0x7c, 9]);
+    add(&session, &["--project", "solve"], &["one.trg", "other.trg"]);
+    of_kept(&session, "compact", &[]);
+    let (one, other) = ("solve+0x1170 (build 257c8453)", "solve+0x1170 (build cd918c7c)");
+    for view in ["flat", "callgraph"] {
+        let shown = of_kept(&session, view, &["--", "--min", "0"]).stdout;
+        assert!(
+            shown.contains(one) && shown.contains(other) && !shown.contains("has no build id"),
+            "{shown}"
+        );
+    }
+    for engine in engines() {
+        let rows = asked(&session, engine, &["--named", "flat"]);
+        let cost = |name: &str| {
+            let row = rows.iter().find(|row| row["name"] == format!("{name:?}")).expect("it is there");
+            row["self_cost"].clone()
+        };
+        assert_eq!((cost(one), cost(other)), (Value::from("50"), Value::from("50")), "{engine}");
+    }
+    let unknown = Session::new();
+    nameless(&unknown, "one.trg", &[]);
+    std::fs::copy(unknown.path("one.trg"), unknown.path("other.trg")).expect("the folder can be written");
+    add(&unknown, &["--host", "a"], &["one.trg"]);
+    add(&unknown, &["--host", "b"], &["other.trg"]);
+    of_kept(&unknown, "compact", &[]);
+    let shown = of_kept(&unknown, "flat", &[]).stdout;
+    assert!(shown.contains("/opt/solve has no build id"), "{shown}");
+    for engine in engines() {
+        let rows = asked(&unknown, engine, &["--named", "flat"]);
+        let row = rows.iter().find(|row| row["name"] == "\"solve+0x1170 (build unknown)\"");
+        assert_eq!(row.expect("it is there")["self_cost"], "100", "{engine}");
+    }
+}

@@ -7,6 +7,7 @@ use treering_report::plural;
 
 use crate::command::bench::place::{Place, failure};
 use crate::failure::Failure;
+use crate::nameless::note_joined;
 use crate::working::Working;
 
 /// Runs of an archive.
@@ -59,7 +60,10 @@ impl Chosen {
             return Err(Failure::new(message).hint("choose runs of one kind, by project or by version"));
         }
         let _merging = Working::on(format!("merging {}", plural(profiles.len() as u64, "profile")));
-        Ok(merge(&profiles.iter().collect::<Vec<_>>()))
+        let profiles: Vec<&Profile> = profiles.iter().collect();
+        let mut merged = merge(&profiles);
+        note_joined(&mut merged, &profiles);
+        Ok(merged)
     }
 }
 
