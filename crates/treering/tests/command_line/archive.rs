@@ -651,3 +651,28 @@ fn code_without_a_name_is_not_joined_across_builds() {
         assert_eq!(row.expect("it is there")["self_cost"], "100", "{engine}");
     }
 }
+
+/// A host a year ahead of the others, and one whose clock begins at 0.
+#[test]
+fn days_that_no_right_clock_shows_are_named() {
+    let session = Session::new();
+    for (at, seconds) in [0_u64, 1_800_000_000, 7_000_000_000].into_iter().enumerate() {
+        let name = format!("{at}.folded");
+        folded(&session, &name, at as u64);
+        let file = std::fs::File::options().write(true).open(session.path(&name)).expect("it is there");
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        file.set_modified(time).expect("its time can be set");
+        add(&session, &["--project", "solve"], &[&name]);
+    }
+    let said = of_kept(&session, "compact", &[]).stderr;
+    for part in
+        ["to come, up to 2191-10-27", "1 day before 2000-01-01", "list --where \"day < '2000-01-01'\""]
+    {
+        assert!(said.contains(part), "{said}");
+    }
+    let listed = of_kept(&session, "list", &["--where", "day < '2000-01-01'"]).stdout;
+    assert!(listed.contains("1970-01-01 00:00"), "{listed}");
+    assert!(of_kept(&session, "sql", &[]).stderr.contains("up to 2191-10-27"));
+    let gc = of_kept(&session, "gc", &["--before", "2020-01-01", "--dry-run"]).stderr;
+    assert!(gc.contains("would remove 1 run") && gc.contains("before 2000-01-01"), "{gc}");
+}

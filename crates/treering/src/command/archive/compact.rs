@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use treering_archive::{Archive, Id};
+use treering_archive::{Archive, Id, Moment};
 use treering_fleet::{Batch, Rows, Run, Tables};
 use treering_report::plural;
 
@@ -97,6 +97,7 @@ impl Compact {
         if has_changed {
             tables.publish(&replaced, parts).map_err(wrong)?;
         }
+        note_clocks(tables);
         Ok(Written { has_changed, new, refused, in_all: tables.runs().len() })
     }
 }
@@ -134,5 +135,34 @@ pub fn wrong(error: treering_fleet::Error) -> Failure {
         }
         treering_fleet::Error::Busy(_) => failure.hint("try again when it has ended"),
         _ => failure,
+    }
+}
+
+/// No run of this program is older.
+pub const FIRST_DAY: &str = "2000-01-01";
+
+/// Notes days that no clock showed yet, or that are long past: the clocks of some hosts are wrong.
+pub fn note_clocks(tables: &Tables) {
+    const HOUR_NS: u64 = 3_600_000_000_000;
+    let soon = Moment(Moment::now().0.saturating_add(HOUR_NS)).to_string();
+    let today = &soon[..10];
+    let mut days: Vec<&str> = tables.parts().iter().map(|part| part.day.as_str()).collect();
+    days.sort_unstable();
+    days.dedup();
+    let to_come = days.iter().filter(|day| **day > today).count();
+    if let (Some(last), 1..) = (days.last(), to_come) {
+        tell!(
+            "note: the tables have {} to come, up to {last}: clocks of hosts are wrong, and questions take these days as \
+             they are; treering archive list --where \"day > '{today}'\"",
+            plural(to_come as u64, "day")
+        );
+    }
+    let before = days.iter().filter(|day| **day < FIRST_DAY).count();
+    if before > 0 {
+        tell!(
+            "note: the tables have {} before {FIRST_DAY}: clocks of hosts are wrong, or nothing tells when runs began; \
+             treering archive list --where \"day < '{FIRST_DAY}'\"",
+            plural(before as u64, "day")
+        );
     }
 }

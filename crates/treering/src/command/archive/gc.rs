@@ -7,7 +7,7 @@ use treering_fleet::Tables;
 use treering_report::plural;
 
 use super::bucket::Bucket;
-use super::compact::wrong;
+use super::compact::{FIRST_DAY, wrong};
 use crate::command::bench::place::{Place, failure};
 use crate::failure::{Failure, Outcome};
 
@@ -40,6 +40,7 @@ impl Gc {
                 Failure::new(format_args!("{day:?} is no day")).hint("write it as 2026-11-27").status(2)
             })?),
         };
+        let early = archive.select(&format!("day < '{FIRST_DAY}'")).map_err(failure)?.len();
         let collected = match since {
             None => archive
                 .collect(Retention { since: Some(treering_archive::Moment(0)), last: None }, self.dry_run),
@@ -58,6 +59,13 @@ impl Gc {
                 self.sweep(&bucket, &mut archive, &collected.runs)?
             }
         };
+        let early = collected.runs.len().min(early);
+        if early > 0 {
+            tell!(
+                "note: {} began before {FIRST_DAY}, by the clocks of their hosts, and may be new",
+                plural(early as u64, "run")
+            );
+        }
         let verb = if self.dry_run { "would remove" } else { "removed" };
         tell!(
             "{verb} {}, the tables of {}, {}, {} bytes in all",

@@ -47,7 +47,7 @@ impl List {
             let profile = of.profiles.first().map_or_else(|| "-".to_owned(), |file| file.made_by.clone());
             vec![
                 run.short().to_owned(),
-                of.started.minute(),
+                of.started.second()[..16].to_owned(),
                 of.program.clone(),
                 of.version_text(),
                 of.machine.host.clone(),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use treering_fleet::Tables;
 use treering_fleet::sql::{Engine, QUESTIONS, Question, Values, views};
 
-use super::compact::wrong;
+use super::compact::{note_clocks, wrong};
 use crate::command::bench::place::Place;
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
@@ -115,6 +115,7 @@ impl Asked {
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let tables = Tables::open(&folder).map_err(wrong)?;
         tables.check_ends().map_err(wrong)?;
+        note_clocks(&tables);
         let views = views(&tables, engine).ok_or_else(|| {
             let shown = place.named().unwrap_or_else(|| folder.display().to_string());
             Failure::new(format_args!("{shown} has no tables yet"))
