@@ -303,6 +303,9 @@ impl Archive {
 /// Makes an archive of a folder that has no files.
 fn make(folder: &Path) -> Result<(), Error> {
     let cannot = |doing| Error::system(doing, folder);
+    if folder.is_file() {
+        return Err(Error::NotArchive(folder.to_owned()));
+    }
     let mut entries = std::fs::read_dir(folder).map_err(cannot("read"))?;
     // Another process that makes it may be at work.
     let is_ours = |name: &std::ffi::OsStr| {
@@ -313,9 +316,8 @@ fn make(folder: &Path) -> Result<(), Error> {
         let is_archive = folder.join(MARK).exists();
         return if is_archive { Ok(()) } else { Err(Error::NotArchive(folder.to_owned())) };
     }
-    let mark = serde_json::to_string(&Mark { treering_archive: ARCHIVE_FORMAT }).unwrap_or_default();
     // The mark comes last: with it, the archive is whole.
-    for (name, text) in [(".gitignore", NOT_COMMITTED), (MARK, &format!("{mark}\n"))] {
+    for (name, text) in [(".gitignore", NOT_COMMITTED), (MARK, &(mark() + "\n"))] {
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o666);
         let made = tempfile::Builder::new().permissions(mode).tempfile_in(folder);
         let written = made.and_then(|mut file| {
@@ -330,18 +332,27 @@ fn make(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
+/// The line of the file that makes a folder an archive.
+fn mark() -> String {
+    serde_json::to_string(&Mark { treering_archive: ARCHIVE_FORMAT }).unwrap_or_default()
+}
+
 fn check_mark(folder: &Path) -> Result<(), Error> {
     let path = folder.join(MARK);
     let text = match std::fs::read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let is_there = folder.exists();
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            let has_files =
+                folder.is_file() || std::fs::read_dir(folder).is_ok_and(|mut all| all.next().is_some());
             let folder = folder.to_owned();
-            return Err(if is_there { Error::NotArchive(folder) } else { Error::NoArchive(folder) });
+            return Err(if has_files { Error::NotArchive(folder) } else { Error::NoArchive(folder) });
         }
         read => read.map_err(Error::system("read", &path))?,
     };
-    let mark: Mark = serde_json::from_slice(&text)
-        .map_err(|error| Error::Damaged { path: path.clone(), why: error.to_string() })?;
+    let mark: Mark = serde_json::from_slice(&text).map_err(|error| Error::Mark {
+        path: path.clone(),
+        why: error.to_string(),
+        line: mark(),
+    })?;
     match mark.treering_archive {
         found if found > ARCHIVE_FORMAT => Err(Error::Newer { path, found, known: ARCHIVE_FORMAT }),
         _ => Ok(()),

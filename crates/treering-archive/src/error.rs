@@ -19,8 +19,8 @@ pub enum Error {
         /// The error.
         source: io::Error,
     },
-    /// The folder has files, and is no archive.
-    #[error("{path} has files and is no archive of runs", path = .0.display())]
+    /// A file, or a folder that has files and is no archive.
+    #[error("{path} is no archive of runs, and is not empty", path = .0.display())]
     NotArchive(PathBuf),
     /// There is no folder of that name, and none was to be made.
     #[error("there is no archive {path}", path = .0.display())]
@@ -42,6 +42,16 @@ pub enum Error {
         path: PathBuf,
         /// How that shows.
         why: String,
+    },
+    /// The file that makes a folder an archive is not what it must be.
+    #[error("{path} is damaged: {why}", path = path.display())]
+    Mark {
+        /// The file.
+        path: PathBuf,
+        /// How that shows.
+        why: String,
+        /// The line that it must have.
+        line: String,
     },
     /// A condition for runs is wrong.
     #[error("the condition {condition:?} cannot be used: {why}")]

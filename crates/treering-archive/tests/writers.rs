@@ -243,7 +243,7 @@ fn a_newer_archive_and_a_folder_of_other_files_are_refused() {
     let missing = text(Archive::open_existing(&folder.path().join("none")));
     assert!(missing.starts_with("there is no archive") && missing.ends_with("/none"), "{missing}");
     std::fs::write(folder.path().join("letter.txt"), "dear").expect("it can be written");
-    assert!(text(Archive::open(folder.path())).ends_with("has files and is no archive of runs"));
+    assert!(text(Archive::open(folder.path())).ends_with("is no archive of runs, and is not empty"));
     assert_eq!(files(folder.path()), [Path::new("letter.txt")]);
     let newer = folder.path().join("newer");
     drop(Archive::open(&newer).expect("a new one"));

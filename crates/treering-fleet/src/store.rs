@@ -119,19 +119,17 @@ impl Tables {
     /// # Errors
     /// As those of [`open`](Self::open); or another process is at work.
     pub fn open_to_change(archive: &Path) -> Result<Self, Error> {
-        let folder = archive.join("tables");
-        make_folder(&folder).map_err(system("make", &folder))?;
-        let path = folder.join("lock");
-        // That of another user of a shared archive may be read-only.
-        let opened = File::open(&path)
-            .or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).open(&path));
-        let file = opened.map_err(system("write", &path))?;
-        let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-            Ok(lock) => lock,
-            Err((_, nix::errno::Errno::EWOULDBLOCK)) => return Err(Error::Busy(archive.to_owned())),
-            Err((_, error)) => return Err(system("lock", &path)(error.into())),
-        };
+        let lock = lock(archive)?;
         Ok(Self { _lock: Some(lock), ..Self::open(archive)? })
+    }
+
+    /// Opens them for writing as if there were none: the file that names them is damaged.
+    ///
+    /// # Errors
+    /// As those of [`open_to_change`](Self::open_to_change).
+    pub fn begin_anew(archive: &Path) -> Result<Self, Error> {
+        let lock = lock(archive)?;
+        Ok(Self { folder: archive.join("tables"), current: Current::default(), _lock: Some(lock) })
     }
 
     /// The parts.
@@ -276,6 +274,22 @@ impl Tables {
         make_folder(&folder)?;
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         tempfile::Builder::new().permissions(mode).tempfile_in(folder)
+    }
+}
+
+/// Keeps others from changing the tables of an archive.
+fn lock(archive: &Path) -> Result<Flock<File>, Error> {
+    let folder = archive.join("tables");
+    make_folder(&folder).map_err(system("make", &folder))?;
+    let path = folder.join("lock");
+    // That of another user of a shared archive may be read-only.
+    let opened = File::open(&path)
+        .or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).open(&path));
+    let file = opened.map_err(system("write", &path))?;
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Ok(lock),
+        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Err(Error::Busy(archive.to_owned())),
+        Err((_, error)) => Err(system("lock", &path)(error.into())),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `treering query`: asks the tables of an archive, by an engine in a program of its own.
 
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -63,7 +63,7 @@ impl Query {
         };
         let answers = self.asked.answers(&self.place, dialect)?;
         let question = answers.question.or(self.sql).unwrap_or_default();
-        if question.trim().is_empty() {
+        if question.trim_matches(|letter: char| letter == ';' || letter.is_whitespace()).is_empty() {
             return Err(Failure::new("the question is empty").status(2));
         }
         let form = match (self.json, self.csv, self.markdown) {
@@ -86,7 +86,15 @@ impl Query {
                 format!("{}{explain}{};\n", answers.views, question.trim_end().trim_end_matches(';'))
             }
         };
-        let mut running = command.stdin(Stdio::piped()).spawn().context("cannot start the engine")?;
+        // What terminals take for commands stays out of the forms for readers; treering-query sees to that itself.
+        let is_shown = engine == Engine::Duckdb && matches!(form, "box" | "markdown");
+        if is_shown {
+            command.stdout(Stdio::piped());
+        }
+        let cannot_start = format!("cannot start {}", command.get_program().display());
+        let mut running = command.stdin(Stdio::piped()).spawn().context(cannot_start)?;
+        let output = running.stdout.take();
+        let showing = output.map(|output| std::thread::spawn(move || show(output)));
         if let Some(mut input) = running.stdin.take() {
             match input.write_all(script.as_bytes()) {
                 // It ended at an error before it had read all.
@@ -94,7 +102,14 @@ impl Query {
                 written => written.context("cannot ask the engine")?,
             }
         }
+        if let Some(Ok(shown)) = showing.map(std::thread::JoinHandle::join) {
+            shown.context("cannot show the answer")?;
+        }
         let ended = running.wait().context("cannot wait for the engine")?;
+        if !ended.success() && answers.tables.check_ends().is_err() {
+            return Err(Failure::new("tables were replaced and removed while the engine read them")
+                .hint("ask again: it will read the new ones"));
+        }
         Ok(if ended.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -124,4 +139,20 @@ impl Query {
             )
         })
     }
+}
+
+/// Prints an answer line by line, with a mark in the place of control characters.
+fn show(output: impl Read) -> io::Result<()> {
+    let (mut lines, mut line) = (BufReader::new(output), Vec::new());
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        let text = String::from_utf8_lossy(&line);
+        let safe = |letter: char| if letter.is_control() && letter != '\n' { '\u{fffd}' } else { letter };
+        match io::stdout().write_all(text.chars().map(safe).collect::<String>().as_bytes()) {
+            // Its reader has seen enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            written => written?,
+        }
+        line.clear();
+    }
+    io::stdout().flush()
 }

@@ -584,9 +584,8 @@ fn an_archive_as_output_of_a_collector_keeps_its_profile() {
         assert!(!outcome.status.success() && outcome.stderr.contains(said), "{outcome:#?}");
     }
     // A profile that cannot be kept is not lost.
-    std::fs::write(session.path("kept/treering-archive.json"), "{\"treering_archive\": 99}")
-        .expect("it can be written");
-    let outcome = session.run(&words(&["count", "-q", "-o", "kept", "--", "true"]));
+    let newer = "echo '{\"treering_archive\": 99}' > kept/treering-archive.json";
+    let outcome = session.run(&words(&["count", "-q", "-o", "kept", "--", "sh", "-c", newer]));
     assert!(outcome.status.code() == Some(1) && outcome.stderr.contains("a newer treering"), "{outcome:#?}");
     let rescued = outcome
         .stderr
@@ -594,6 +593,10 @@ fn an_archive_as_output_of_a_collector_keeps_its_profile() {
         .find_map(|line| line.split("treering archive add kept ").nth(1))
         .expect("a hint");
     session.output(&["report", "--flat", rescued]);
+    // What is known before is said before the program runs.
+    let outcome = session.run(&words(&["count", "-q", "-o", "kept", "--", "sh", "-c", "echo > ran"]));
+    assert!(outcome.status.code() == Some(1) && outcome.stderr.contains("a newer treering"), "{outcome:#?}");
+    assert!(!session.path("ran").exists());
 }
 
 /// A profile of code without a name, at one address of a file of some build.
@@ -675,4 +678,116 @@ fn days_that_no_right_clock_shows_are_named() {
     assert!(of_kept(&session, "sql", &[]).stderr.contains("up to 2191-10-27"));
     let gc = of_kept(&session, "gc", &["--before", "2020-01-01", "--dry-run"]).stderr;
     assert!(gc.contains("would remove 1 run") && gc.contains("before 2000-01-01"), "{gc}");
+}
+
+/// The hint for tables whose list is damaged is one that helps.
+#[test]
+fn a_damaged_list_of_tables_is_written_anew() {
+    let session = Session::new();
+    three_hosts(&session);
+    of_kept(&session, "compact", &[]);
+    std::fs::write(session.path("kept/tables/current.json"), "{\"treering_tables\": 1, \"parts\": [")
+        .expect("it can be written");
+    for command in ["compact", "sql", "verify"] {
+        let outcome = archive(&session, &[command, "--archive", "kept"]);
+        let said = ["current.json is damaged", "treering archive compact --anew"];
+        assert!(
+            outcome.status.code() == Some(1) && said.iter().all(|said| outcome.stderr.contains(said)),
+            "{outcome:#?}"
+        );
+    }
+    let anew = of_kept(&session, "compact", &["--anew"]);
+    assert!(anew.stderr.contains("wrote 3 runs; the tables have 3"), "{anew:#?}");
+    of_kept(&session, "verify", &[]);
+}
+
+/// A run whose description is damaged is in no list, so the tables are not whole.
+#[test]
+fn a_compaction_without_a_damaged_run_fails() {
+    let session = Session::new();
+    three_hosts(&session);
+    let run = listed(&session, "rank = 1")[0]["run"].as_str().expect("a name").to_owned();
+    let path = session.path(&format!("kept/runs/{}/{run}.json", &run[..2]));
+    std::fs::remove_file(&path).expect("it is there");
+    std::fs::write(&path, "{\"treering_run\": 1").expect("the folder can be written");
+    std::fs::remove_file(session.path("kept/index.sqlite")).expect("it is there");
+    let outcome = archive(&session, &["compact", "--archive", "kept"]);
+    let said = [&run, "wrote 2 runs; the tables have 2", "1 run left out"];
+    assert!(
+        outcome.status.code() == Some(1) && said.iter().all(|said| outcome.stderr.contains(said)),
+        "{outcome:#?}"
+    );
+}
+
+/// With a limit on files' sizes, as on a disk that is full: nothing is half there, and later everything works.
+#[test]
+fn an_archive_without_room_stays_whole() {
+    let session = Session::new();
+    three_hosts(&session);
+    let limited = |arguments: &str| {
+        let line = format!("ulimit -f 0; exec {} archive {arguments}", crate::session::treering().display());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).current_dir(session.path(".")).stdin(Stdio::null());
+        Outcome::of(shell.output().expect("sh runs"))
+    };
+    folded(&session, "new.folded", 70);
+    folded(&session, "newer.folded", 71);
+    for arguments in ["add kept new.folded newer.folded", "compact --archive kept"] {
+        let outcome = limited(arguments);
+        let said = ["cannot write kept/", "nothing that was kept is lost; make room there"];
+        assert!(
+            outcome.status.code() == Some(1) && said.iter().all(|said| outcome.stderr.contains(said)),
+            "{outcome:#?}"
+        );
+    }
+    assert_eq!(listed(&session, "true").len(), 3);
+    let whole = of_kept(&session, "verify", &[]);
+    assert!(whole.stderr.contains("3 runs, 3 profiles and the tables of 0 runs"), "{whole:#?}");
+    add(&session, &[], &["new.folded", "newer.folded"]);
+    let whole = of_kept(&session, "compact", &[]);
+    assert!(whole.stderr.contains("wrote 5 runs; the tables have 5"), "{whole:#?}");
+}
+
+/// Texts from programs stay texts in whatever form.
+#[test]
+fn names_with_quotes_and_newlines_stay_names() {
+    let session = Session::new();
+    let (project, host) = ("pro\"j\n.shell echo\n it's | `x`", "h\"\n',|\t\u{1b}[31m");
+    std::fs::write(session.path("odd.folded"), "main;we\"ird' | `n` $(x) \\n, 10\nmain;esc\u{1b}[31mred 4\n")
+        .expect("the folder can be written");
+    add(&session, &["--project", project, "--host", host], &["odd.folded"]);
+    of_kept(&session, "compact", &[]);
+    let condition =
+        format!("project = '{}' AND host = '{}'", project.replace('\'', "''"), host.replace('\'', "''"));
+    assert_eq!(listed(&session, &condition).len(), 1);
+    let shown = of_kept(&session, "list", &[]).stdout;
+    assert!(!shown.contains('\u{1b}') && shown.lines().count() == 2, "{shown}");
+    let function = "we\"ird' | `n` $(x) \\n,";
+    for engine in engines() {
+        let rows =
+            asked(&session, engine, &["--named", "runs", "--project", project, "--function", function]);
+        assert_eq!(rows[0]["project"], Value::from(project).to_string(), "{engine}");
+        assert_eq!(rows[0]["host"], Value::from(host).to_string(), "{engine}");
+        let column = "SELECT project AS \"a \"\"b\"\"\nc\" FROM run WHERE main";
+        assert_eq!(asked(&session, engine, &[column])[0]["a \"b\"\nc"], Value::from(project).to_string());
+        let form = |form: &str| {
+            let all = [
+                "query",
+                "--engine",
+                engine,
+                "--archive",
+                "kept",
+                form,
+                "--named",
+                "runs",
+                "--function",
+                function,
+            ];
+            let outcome = Outcome::of(with_engines(&session, &all).output().expect("treering runs"));
+            assert!(outcome.status.success(), "{outcome:#?}");
+            outcome.stdout
+        };
+        assert!(form("--csv").contains("\"pro\"\"j\n.shell echo\n it's | `x`\""), "{engine}");
+        assert!(!form("--markdown").contains('\u{1b}'), "{engine}");
+    }
 }

@@ -445,5 +445,5 @@ fn unknown_runs_versions_and_archives_are_named() {
     std::fs::create_dir(session.path("letters")).expect("it can be made");
     std::fs::write(session.path("letters/one"), "dear").expect("it can be written");
     let refused = session.run(&["bench", "list", "--archive", "letters"]);
-    assert!(refused.error().contains("letters has files and is no archive of runs"), "{refused:#?}");
+    assert!(refused.error().contains("letters is no archive of runs, and is not empty"), "{refused:#?}");
 }

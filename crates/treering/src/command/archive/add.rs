@@ -51,7 +51,7 @@ impl Add {
         if refused > 0 {
             return Err(Failure::new(format_args!(
                 "{} not kept; all others are",
-                plural(refused as u64, "file was")
+                plural(refused as u64, "file")
             )));
         }
         Ok(ExitCode::SUCCESS)
@@ -69,7 +69,12 @@ impl Add {
         for file in &self.files {
             match self.add(&mut archive, file) {
                 Ok(()) => kept += 1,
-                Err(failure) => _ = failure.print(),
+                Err(Refused { failure, is_last }) => {
+                    _ = failure.print();
+                    if is_last {
+                        break;
+                    }
+                }
             }
         }
         let new = match bucket {
@@ -79,7 +84,7 @@ impl Add {
         Ok((kept, new))
     }
 
-    fn add(&self, archive: &mut Archive, file: &Path) -> Result<(), Failure> {
+    fn add(&self, archive: &mut Archive, file: &Path) -> Result<(), Refused> {
         let opened = open_profile(file)?;
         opened.print_warnings();
         // A `.trg` file is kept as it is: its name is the hash of these bytes on every machine.
@@ -94,8 +99,13 @@ impl Add {
         };
         let manifest = self.manifest(&opened.profile, file);
         let collector = opened.profile.metadata.collector.clone();
-        archive.add_with_profiles(&manifest, &[(&content, &collector)]).map_err(place::failure)?;
-        Ok(())
+        match archive.add_with_profiles(&manifest, &[(&content, &collector)]) {
+            Err(error) => {
+                let is_last = place::is_of_archive(&error);
+                Err(Refused { is_last, failure: place::failure(error) })
+            }
+            Ok(_) => Ok(()),
+        }
     }
 
     /// The description of a run, from what its profile tells. Equal profiles have equal ones.
@@ -129,6 +139,19 @@ impl Add {
             written_by: format!("treering {}", env!("CARGO_PKG_VERSION")),
             ..Manifest::default()
         }
+    }
+}
+
+/// Why a file is not kept.
+struct Refused {
+    failure: Failure,
+    /// The files after it would fare no better.
+    is_last: bool,
+}
+
+impl From<Failure> for Refused {
+    fn from(failure: Failure) -> Self {
+        Self { failure, is_last: false }
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use treering_archive::{Archive, Id, Moment};
-use treering_fleet::{Batch, Rows, Run, Tables};
+use treering_fleet::{Batch, Error, Rows, Run, Tables};
 use treering_report::plural;
 
 use super::bucket::Bucket;
 use super::chosen::first_profile;
-use crate::command::bench::place::{Place, failure};
+use crate::command::bench::place::{Place, failure, hint_of};
 use crate::failure::{Failure, Outcome};
 use crate::working::Working;
 
@@ -32,7 +32,11 @@ impl Compact {
         let mut archive = self.place.open_copy()?;
         let written = match self.place.bucket() {
             None => {
-                let mut tables = Tables::open_to_change(archive.folder()).map_err(wrong)?;
+                let opened = match Tables::open_to_change(archive.folder()) {
+                    Err(Error::Damaged { .. }) if self.anew => Tables::begin_anew(archive.folder()),
+                    opened => opened,
+                };
+                let mut tables = opened.map_err(wrong)?;
                 self.write(&mut archive, None, &mut tables)?
             }
             Some(bucket) => {
@@ -45,7 +49,7 @@ impl Compact {
         };
         tell!("wrote {}; the tables have {}", plural(written.new as u64, "run"), written.in_all);
         if written.refused > 0 {
-            return Err(Failure::new(format_args!("{} left out", plural(written.refused, "run was"))));
+            return Err(Failure::new(format_args!("{} left out", plural(written.refused, "run"))));
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -75,7 +79,8 @@ impl Compact {
             .into_iter()
             .map(|(day, runs)| (day.clone(), runs.into_iter().filter(|run| is_new(&day, run)).collect()))
             .collect();
-        let (mut parts, mut refused, mut new) = (Vec::new(), 0, 0);
+        // Runs that are not listed were named when the archive was opened.
+        let (mut parts, mut refused, mut new) = (Vec::new(), archive.problems().len() as u64, 0);
         for (day, runs) in days.iter().filter(|(_, runs)| !runs.is_empty()) {
             if let Some(bucket) = bucket {
                 bucket.fetch_profiles(archive, runs)?;
@@ -126,14 +131,13 @@ fn add(archive: &Archive, id: &Id, day: &str, batch: &mut Batch) -> Result<(), F
 }
 
 /// An error of the tables with its hint.
-pub fn wrong(error: treering_fleet::Error) -> Failure {
+pub fn wrong(error: Error) -> Failure {
     let failure = Failure::new(&error);
     match error {
-        treering_fleet::Error::Newer { .. } => failure.hint("use that version of treering"),
-        treering_fleet::Error::Damaged { .. } => {
-            failure.hint("write the tables anew: treering archive compact --anew")
-        }
-        treering_fleet::Error::Busy(_) => failure.hint("try again when it has ended"),
+        Error::Newer { .. } => failure.hint("use that version of treering"),
+        Error::Damaged { .. } => failure.hint("write the tables anew: treering archive compact --anew"),
+        Error::Busy(_) => failure.hint("try again when it has ended"),
+        Error::System { source, .. } => hint_of(failure, source.kind()),
         _ => failure,
     }
 }

@@ -12,6 +12,7 @@ use treering_temporary::Folder;
 
 use super::add::Add;
 use super::bucket::is_bucket;
+use crate::command::bench::place::failure;
 use crate::companion;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::output::create_new;
@@ -43,8 +44,14 @@ impl Kept {
             let hint = "leave --view out; treering archive view shows what is kept";
             return Err(Failure::new(message).hint(hint).status(2));
         }
-        if is_bucket(&archive) && companion::find().is_none() {
-            return Err(companion::missing());
+        match is_bucket(&archive) {
+            true if companion::find().is_none() => return Err(companion::missing()),
+            true => {}
+            // Before the program runs: later, what was recorded could be lost.
+            false => {
+                let opened = Archive::open_existing(&archive);
+                drop(opened.and_then(|opened| opened.new_input()).map_err(failure)?);
+            }
         }
         let folder = Folder::create("archive").context("cannot make a temporary folder")?;
         *output = folder.path().join("treering.trg");

@@ -65,6 +65,8 @@ pub struct Asked {
 pub struct Answers {
     /// The folder of the archive, or of a copy that has the tables.
     pub folder: PathBuf,
+    /// The tables that the views are of.
+    pub tables: Tables,
     /// Statements that make the views.
     pub views: String,
     /// The question, if one was named.
@@ -121,7 +123,7 @@ impl Asked {
             Failure::new(format_args!("{shown} has no tables yet"))
                 .hint("write them: treering archive compact")
         })?;
-        Ok(Answers { folder, views, question })
+        Ok(Answers { folder, tables, views, question })
     }
 }
 

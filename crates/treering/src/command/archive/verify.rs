@@ -71,7 +71,7 @@ impl Verify {
         );
         match bad {
             0 => Ok(ExitCode::SUCCESS),
-            bad => Err(Failure::new(format_args!("{} damaged", plural(bad, "file is")))
+            bad => Err(Failure::new(format_args!("{} damaged", plural(bad, "file")))
                 .hint("take the files from a copy of the archive; tables are written anew by: treering archive compact --anew")),
         }
     }

@@ -1,5 +1,6 @@
 //! The archive that a command uses.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
@@ -132,9 +133,31 @@ pub fn failure(error: Error) -> Failure {
         )),
         Error::NoRun(_) => failure.hint("treering bench list --all names the runs"),
         Error::Ambiguous(_, ids) => failure.hint(format_args!("write more of it: {}", listed(&ids))),
+        Error::Mark { line, .. } => failure.hint(format_args!("it has one line: {line}")),
         Error::Damaged { .. } => failure.hint("take the file from a copy of the archive, or remove it"),
+        Error::System { source, .. } => hint_of(failure, source.kind()),
         _ => failure,
     }
+}
+
+/// What helps against an error of the operating system with a file of an archive.
+pub fn hint_of(failure: Failure, kind: ErrorKind) -> Failure {
+    match kind {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            failure.hint("nothing that was kept is lost; make room there, and do the same again")
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => failure.hint(
+            "this user may not do that there; the folder's owner can allow it to a group: chmod -R g+rwX",
+        ),
+        _ => failure,
+    }
+}
+
+/// Whether an error is of the archive as a whole, so that other files fare no better.
+pub fn is_of_archive(error: &Error) -> bool {
+    use ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let kinds = [PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull];
+    matches!(error, Error::System { source, .. } if kinds.contains(&source.kind()))
 }
 
 /// The first of some runs, by as many digits as tell them apart.
