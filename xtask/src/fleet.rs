@@ -17,11 +17,11 @@ pub(crate) fn run() -> ExitCode {
     let has_ballista = engines::build_ballista();
     let mut run = Run::default();
     run.check(STEPS);
-    let mut unit = in_query("test");
-    run.test("tests of treering-query", Ok(&mut unit));
+    run.tests("tests of treering-query", Ok(vec![in_query("test")]));
     let mut test = workspace::cargo();
     test.args(["test", "--package", "treering", "--test", "command_line", "archive"]);
-    run.test("tests of archives", Ok(test.args(["--", "--show-output", "--include-ignored"])));
+    test.args(["--", "--show-output", "--include-ignored"]);
+    run.tests("tests of archives", Ok(vec![test]));
     run.leave_out(missing.iter().map(|name| format!("skipped: the package {name} is missing")));
     if !has_ballista {
         run.leave_out(["skipped: Ballista is missing".to_owned()]);

@@ -48,7 +48,8 @@ pub(crate) fn run() -> ExitCode {
     // As `cargo test`, without the examples of documentation: each is a program to be linked.
     test.args(["test", "--quiet", "--no-fail-fast", "--tests"]);
     test.args(PURE.iter().flat_map(|name| ["--package", name]));
-    run.test("tests of the pure crates", Ok(test.args(["--", "--show-output"])));
+    test.args(["--", "--show-output"]);
+    run.tests("tests of the pure crates", Ok(vec![test]));
     run.conclude()
 }
 

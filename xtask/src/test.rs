@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use crate::test_output::{Count, Reader};
+use crate::test_output::{Count, RESULT, Reader};
 use crate::{check_dependencies, engines, odd_folder, package, workspace};
 
 /// Runs everything, also after a failure, and ends with the line `N passed, N failed, N skipped`.
@@ -15,21 +15,50 @@ pub(crate) fn run() -> ExitCode {
     let missing_engines = engines::install(&engines::FOR_TESTS);
     let mut run = Run::default();
     run.check(STEPS);
-    let mut test = workspace::cargo();
-    test.args(["test", "--workspace", "--no-fail-fast", "--", "--show-output"]);
-    // Many tests wait for a program or for the disk, so more of them run at once than there are processors.
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    test.env("RUST_TEST_THREADS", (processors + processors.div_ceil(2)).to_string());
-    run.test("tests", Ok(&mut test));
-    run.test(
-        "tests in a folder of another name",
-        odd_folder::tests().as_mut().map_err(|error| error.clone()),
+    run.tests("tests", lanes());
+    run.tests(
+        "examples of the documentation, and tests in a folder of another name",
+        odd_folder::tests().map(|tests| vec![lane(&["--doc".to_owned()]), tests]),
     );
     run.skipped
         .extend(still_missing.iter().map(|package| format!("the package {} is missing", package.name)));
     run.leave_out(missing_engines.iter().map(|name| format!("skipped: the package {name} is missing")));
     run.conclude()
 }
+
+/// The tests of the command line, which take as long as all others, and all others beside them: one long test at the end of
+/// a program of tests leaves a processor without work.
+fn lanes() -> Result<Vec<Command>, String> {
+    let metadata = workspace::metadata(&["--no-deps"])?;
+    let packages = metadata["packages"].as_array().into_iter().flatten();
+    let targets = packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
+    let tests = targets.filter(|target| target["kind"][0] == "test");
+    let (long, others): (Vec<&str>, Vec<&str>) =
+        tests.filter_map(|target| target["name"].as_str()).partition(|name| *name == LONGEST);
+    if long.is_empty() {
+        return Err(format!("no tests are called {LONGEST}"));
+    }
+    let selected = |names: &[&str]| {
+        names.iter().flat_map(|name| ["--test", name]).map(str::to_owned).collect::<Vec<_>>()
+    };
+    Ok(vec![
+        lane(&selected(&long)),
+        lane(&[vec!["--lib".to_owned(), "--bins".to_owned()], selected(&others)].concat()),
+    ])
+}
+
+/// The command that runs some targets' tests. The build is the same whichever they are.
+fn lane(targets: &[String]) -> Command {
+    let mut test = workspace::cargo();
+    test.args(["test", "--workspace", "--no-fail-fast"]).args(targets).args(["--", "--show-output"]);
+    // Many tests wait for a program or for the disk, so two lanes with as many as there are processors are not too many.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    test.env("RUST_TEST_THREADS", processors.to_string());
+    test
+}
+
+/// The tests of the command line.
+const LONGEST: &str = "command_line";
 
 /// Checks and tests that are run one after another, also after a failure.
 #[derive(Default)]
@@ -58,15 +87,26 @@ impl Run {
         }
     }
 
-    /// Runs a command that runs tests.
-    pub(crate) fn test(&mut self, name: &str, test: Result<&mut Command, String>) {
+    /// Runs commands that run tests, side by side.
+    pub(crate) fn tests(&mut self, name: &str, lanes: Result<Vec<Command>, String>) {
         println!("== {name}");
         let start = Instant::now();
-        let read =
-            |test: &mut Command| read_tests(test).map_err(|error| format!("cannot run {test:?}: {error}"));
-        match test.and_then(read) {
+        let read = match lanes {
+            Ok(lanes) => {
+                let lanes = lanes.into_iter().map(|lane| std::thread::spawn(|| read_tests(lane)));
+                let running: Vec<_> = lanes.collect();
+                let ended = running.into_iter().map(std::thread::JoinHandle::join);
+                ended.map(|lane| lane.unwrap_or_else(|_| Err("the reader panicked".to_owned()))).collect()
+            }
+            Err(error) => vec![Err(error)],
+        };
+        println!("== {name}: ended in {:.0?}", start.elapsed());
+        read.into_iter().for_each(|lane| self.add(lane));
+    }
+
+    fn add(&mut self, read: Result<(Count, bool, Vec<String>), String>) {
+        match read {
             Ok((tests, succeeded, skipped)) => {
-                println!("== {name}: ended in {:.0?}", start.elapsed());
                 self.count.passed += tests.passed;
                 self.count.skipped += tests.skipped;
                 // A test program that did not build or died prints no result, but cargo fails.
@@ -217,7 +257,12 @@ fn cargo_deny() -> bool {
 /// times that of it.
 const SILENCE: Duration = Duration::from_secs(20 * 60);
 
-fn read_tests(test: &mut Command) -> std::io::Result<(Count, bool, Vec<String>)> {
+/// Runs tests, and prints what is worth reading of each program of tests at its end, as others may run beside it.
+fn read_tests(mut test: Command) -> Result<(Count, bool, Vec<String>), String> {
+    count_tests(&mut test).map_err(|error| format!("cannot run {test:?}: {error}"))
+}
+
+fn count_tests(test: &mut Command) -> std::io::Result<(Count, bool, Vec<String>)> {
     let mut child = test.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
     let (progress, watched) = mpsc::channel();
     let process = child.id();
@@ -228,16 +273,21 @@ fn read_tests(test: &mut Command) -> std::io::Result<(Count, bool, Vec<String>)>
         }
     });
     let mut reader = Reader::default();
+    let mut shown = String::new();
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).split(b'\n') {
             let line = line?;
             let line = String::from_utf8_lossy(&line);
             let _ = progress.send(());
             if reader.read(&line) {
-                println!("{line}");
+                shown.extend([&*line, "\n"]);
+            }
+            if line.starts_with(RESULT) {
+                print!("{}", std::mem::take(&mut shown));
             }
         }
     }
+    print!("{shown}");
     let succeeded = child.wait()?.success();
     drop(progress);
     let _ = watch.join();

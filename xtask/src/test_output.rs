@@ -11,6 +11,9 @@ pub(crate) struct Count {
     pub(crate) skipped: u64,
 }
 
+/// The start of the line with which each program of tests ends.
+pub(crate) const RESULT: &str = "test result: ";
+
 /// Reads the output line by line. Lines that passing tests printed are dropped, except those that
 /// say what was skipped.
 #[derive(Debug, Default)]
@@ -23,7 +26,7 @@ pub(crate) struct Reader {
 impl Reader {
     /// Reads a line; returns whether a person wants to see it.
     pub(crate) fn read(&mut self, line: &str) -> bool {
-        if let Some(result) = line.strip_prefix("test result: ") {
+        if let Some(result) = line.strip_prefix(RESULT) {
             self.in_successes = false;
             self.add_result(result);
             return true;
