@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use treering_profile::{
     BasicBlock, BranchKind, CodeAddress, CodeCounts, ModuleKind, OfThread as _, PartialCount, Profile,
     ThreadId, TranslatedBlock,
 };
 use treering_recover::{KnownInstructions, Recovered, recover};
+use treering_testing::SharedRuns;
 use treering_testing::programs::{CONTROL_FLOW, FREESTANDING, LEAF_THREADS, OBJECTS, REWRITTEN, SIGNALS};
 use treering_testing::single_step::{Observer, Step, StepCounts, Stepped, SteppedProcess, code_files};
 use treering_x86::disassembly::{Flow, outline};
@@ -30,12 +32,15 @@ impl Observer for Both {
 }
 
 /// The true counts, and those in blocks of at most 2, 5 and 1000 instructions.
-fn step(program: &Path, arguments: &[&str]) -> (Profile, Vec<Profile>) {
-    let others = [2, 5, 1000].map(StepCounts::new).into();
-    let mut both = Both { single: StepCounts::new(1), others };
-    let ended = Stepped::new(program).arguments(arguments).run(&mut both).unwrap();
-    assert!(ended.exit_status.is_some());
-    (both.single.finish(), both.others.into_iter().map(StepCounts::finish).collect())
+fn step(program: &Path, arguments: &[&str]) -> Arc<(Profile, Vec<Profile>)> {
+    static RUNS: SharedRuns<Arc<(Profile, Vec<Profile>)>> = SharedRuns::new();
+    RUNS.get(program, arguments, || {
+        let others = [2, 5, 1000].map(StepCounts::new).into();
+        let mut both = Both { single: StepCounts::new(1), others };
+        let ended = Stepped::new(program).arguments(arguments).run(&mut both).unwrap();
+        assert!(ended.exit_status.is_some());
+        Arc::new((both.single.finish(), both.others.into_iter().map(StepCounts::finish).collect()))
+    })
 }
 
 fn recovered(profile: &Profile, forget: impl Fn(BranchKind) -> bool) -> (CodeCounts, Recovered) {
@@ -88,8 +93,9 @@ fn programs() -> Vec<(PathBuf, Vec<&'static str>)> {
 #[test]
 fn overlapping_blocks_give_the_counts_of_single_instructions() {
     for (program, arguments) in programs() {
-        let (single, others) = step(&program, &arguments);
-        let truth = truth(&single);
+        let runs = step(&program, &arguments);
+        let (single, others) = &*runs;
+        let truth = truth(single);
         let statics: Vec<_> = others
             .iter()
             .map(|profile| {
@@ -143,9 +149,10 @@ fn conserves_flow(code: &CodeCounts, profile: &Profile) {
 #[test]
 fn branches_that_were_not_counted_are_worked_out_or_said_to_be_unknown() {
     for (program, arguments) in programs() {
-        let (single, others) = step(&program, &arguments);
+        let runs = step(&program, &arguments);
+        let (single, others) = &*runs;
         let direct = |kind| matches!(kind, BranchKind::Conditional | BranchKind::Jump | BranchKind::Call);
-        let (stated, none_unknown) = recovered(&single, |_| false);
+        let (stated, none_unknown) = recovered(single, |_| false);
         for forget_returns in [false, true] {
             let forget = |kind| direct(kind) || (forget_returns && kind == BranchKind::Return);
             let (code, recovered) = recovered(&others[2], forget);
@@ -203,11 +210,12 @@ fn conditional_sites(code: &CodeCounts, profile: &Profile) -> usize {
 
 #[test]
 fn code_that_cannot_be_read_keeps_its_executions() {
-    let (single, others) = step(&FREESTANDING.build().unwrap(), &[]);
+    let runs = step(&FREESTANDING.build().unwrap(), &[]);
+    let (single, others) = &*runs;
     let mut code = others[2].code.clone();
     let found = recover(&mut code, KnownInstructions::default(), &mut |_, _| None);
     assert!(found.unreadable_blocks > 10);
-    assert_eq!(code.block_instructions(), truth(&single).values().sum::<u64>());
+    assert_eq!(code.block_instructions(), truth(single).values().sum::<u64>());
     let mut other_bytes = others[2].code.clone();
     let found =
         recover(&mut other_bytes, KnownInstructions::default(), &mut |_, length| Some(vec![0x90; length]));
@@ -220,7 +228,7 @@ fn code_that_cannot_be_read_keeps_its_executions() {
 
 #[test]
 fn bytes_that_are_no_instruction_are_not_missed() {
-    let (mut profile, _) = step(&FREESTANDING.build().unwrap(), &[]);
+    let mut profile = step(&FREESTANDING.build().unwrap(), &[]).0.clone();
     let first = profile.code.translated.iter().next().unwrap();
     profile.code.translated = [TranslatedBlock { length: 0, instructions: 0, ..first }].into();
     let found = recover(&mut profile.code, KnownInstructions::default(), &mut |_, _| None);
@@ -230,7 +238,7 @@ fn bytes_that_are_no_instruction_are_not_missed() {
 
 #[test]
 fn threads_that_did_the_same_have_each_what_one_alone_has() {
-    let (_, others) = step(&SIGNALS.build().unwrap(), &[]);
+    let others = &step(&SIGNALS.build().unwrap(), &[]).1;
     let one = &others[1];
     let (alone, _) = recovered(one, |_| false);
     let stopped = one.code.partials.iter().map(|row| row.thread).next().unwrap();
@@ -267,7 +275,7 @@ fn threads_that_did_the_same_have_each_what_one_alone_has() {
 
 #[test]
 fn both_contents_of_rewritten_code_are_counted_apart() {
-    let (_, others) = step(&REWRITTEN.build().unwrap(), &[]);
+    let others = &step(&REWRITTEN.build().unwrap(), &[]).1;
     let (code, _) = recovered(&others[2], |_| false);
     let generated = |at: CodeAddress| {
         let module = others[2].code.spaces[at.space].module.unwrap();

@@ -20,11 +20,13 @@
 
 mod clock;
 pub mod programs;
+mod shared_runs;
 pub mod single_step;
 mod stacks;
 pub mod synthetic;
 mod trace;
 
 pub use clock::ScriptedClock;
+pub use shared_runs::SharedRuns;
 pub use stacks::{STACK_PERIOD_NS, stacks, stacks_with};
 pub use trace::{timed_trace_with, trace, trace_with};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use treering_formats::trg;
 use treering_profile::Profile;
+use treering_testing::SharedRuns;
 use treering_testing::programs::{CONTROL_FLOW, LEAF_THREADS, OBJECTS, REWRITTEN, installed};
 use treering_testing::single_step::{StepCounts, Stepped};
 
@@ -16,10 +17,13 @@ use crate::skip;
 
 /// The counts of a program, with nothing recovered or resolved, in a file of the session.
 fn stepped(session: &Session, program: &Path, arguments: &[&str]) -> (PathBuf, Profile) {
-    let mut counts = StepCounts::new(48);
-    let ended = Stepped::new(program).arguments(arguments).run(&mut counts).expect("it may be traced");
-    assert_eq!(ended.exit_status, Some(0));
-    let profile = counts.finish();
+    static RUNS: SharedRuns<Profile> = SharedRuns::new();
+    let profile = RUNS.get(program, arguments, || {
+        let mut counts = StepCounts::new(48);
+        let ended = Stepped::new(program).arguments(arguments).run(&mut counts).expect("it may be traced");
+        assert_eq!(ended.exit_status, Some(0));
+        counts.finish()
+    });
     let path = session.path("counts.trg");
     let mut file = Vec::new();
     trg::write(&profile, &mut file).expect("memory takes it");
