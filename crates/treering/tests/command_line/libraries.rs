@@ -6,7 +6,8 @@ use std::sync::Once;
 
 use crate::session::treering;
 
-const PACKAGES: [&str; 4] = ["treering-octave", "treering-pg", "treering-pg-static", "treering-prolog"];
+const PACKAGES: [&str; 5] =
+    ["treering-octave", "treering-pg", "treering-pg-static", "treering-prolog", "treering-runtime"];
 const FILES: [&str; 4] =
     ["libtreering_octave.so", "libtreering_pg.a", "libtreering_pg.so", "libtreering_prolog.so"];
 
@@ -15,13 +16,27 @@ const FILES: [&str; 4] =
 /// Cargo builds all of them in a target directory of their own: for these packages alone it chooses other features of
 /// the dependencies, and would replace the runtime that the other tests are compiled with.
 pub(crate) fn beside(file: &str) -> PathBuf {
-    static BUILT: Once = Once::new();
-    BUILT.call_once(build);
+    build();
     treering().with_file_name(file)
 }
 
+/// The library for programs that profile themselves, which Treering does not load.
+pub(crate) fn runtime() -> PathBuf {
+    build();
+    target().join("debug/libtreering_runtime.a")
+}
+
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("libraries")
+}
+
 fn build() {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libraries");
+    static BUILT: Once = Once::new();
+    BUILT.call_once(build_once);
+}
+
+fn build_once() {
+    let target = target();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
     build.args(["build", "--quiet"]).args(PACKAGES.iter().flat_map(|package| ["--package", package]));

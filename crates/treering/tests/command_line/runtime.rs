@@ -3,7 +3,6 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 
 use treering_testing::programs::installed;
 
@@ -45,7 +44,7 @@ impl Program {
             session.path(Path::new(source).file_stem().and_then(|name| name.to_str()).expect("it is a file"));
         let mut command = compiler(source, flags)?;
         command.arg("-I").arg(root.join("hooks/c/include")).arg("-o").arg(&program);
-        run(command.arg(library()).args(["-lpthread", "-ldl", "-lm"]));
+        run(command.arg(crate::libraries::runtime()).args(["-lpthread", "-ldl", "-lm"]));
         Some(program)
     }
 }
@@ -76,19 +75,6 @@ fn compiler(source: &str, flags: &[&str]) -> Option<Command> {
 fn run(command: &mut Command) {
     let output = command.output().expect("it can be started");
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// The static library, which cargo builds in a directory for tests.
-fn library() -> &'static Path {
-    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("runtime");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "treering-runtime", "--lib", "--target-dir"]);
-        cargo.arg(&directory).current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("CARGO_BUILD_TARGET");
-        run(&mut cargo);
-        directory.join("debug/libtreering_runtime.a")
-    })
 }
 
 /// A program that runs until it is killed, at the latest at the end of the test.
