@@ -131,9 +131,9 @@ fn without_the_feature_nothing_is_left_of_the_runtime() {
 #[test]
 fn with_the_feature_the_same_program_is_profiled() {
     let package = Package::new("enabled", "", &[("everything_on", EVERYTHING)]);
-    let built = package.cargo(&["build", "--release", "-q"]);
+    let built = package.cargo(&["build", "-q"]);
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("build/release/everything_on");
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("build/debug/everything_on");
     let run = Command::new(&program).current_dir(&package.directory).output().expect("the program runs");
     assert_eq!(String::from_utf8_lossy(&run.stdout), "10 Ready(Ok(2)) 3\n");
     let profile = std::fs::read(package.directory.join("treering.trg")).expect("the profile");

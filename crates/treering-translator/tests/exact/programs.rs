@@ -8,7 +8,7 @@ use treering_testing::programs::{
     ALL_BLOCKED, BLOCKED_WRITES, CHANGED_CODE, CHILDREN, CONTROL_FLOW, COROUTINES, CREDITED, FAULTS,
     FORK_THEN_LOAD, FREESTANDING, HELD, KERNEL_WRITES, LEAF_THREADS, OBJECTS, OTHER_COURSES, OTHER_TARGETS,
     OWN_FILTER, OWN_GS, OWN_WRITER, PROCESSORS, RESTLESS, REWRITTEN, RUST_SMALL, SIGNAL_STORM, SIGNALS,
-    TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, UPPER_BITS, WIDE_VECTORS, WRITABLE_LOOP, WRITTEN_TOGETHER,
+    TRAMPOLINES, TRANSFERS, TWO_MAPPINGS, UPPER_BITS, WIDE_VECTORS, WRITABLE_LOOP, WRITTEN_TOGETHER, fixture,
 };
 use treering_translator::{BranchBias, Ended};
 
@@ -161,9 +161,9 @@ fn children() {
 
 #[test]
 fn programs_of_the_system() {
-    for (program, arguments) in
-        [("/bin/true", &[][..]), ("/bin/ls", &["/"]), ("/bin/gzip", &["-c", "/etc/services"])]
-    {
+    let small = fixture("burn.h");
+    let small = small.to_str().unwrap();
+    for (program, arguments) in [("/bin/true", &[][..]), ("/bin/ls", &["/"]), ("/bin/gzip", &["-c", small])] {
         check(Path::new(program), arguments);
     }
 }
