@@ -225,7 +225,7 @@ fn outputs_that_vary_are_not_compared_and_others_only_if_wanted() {
 #[test]
 fn times_are_those_of_the_samples_and_decide_the_status() {
     let session = Session::new();
-    let (base, head) = (busy(20_000), busy(400_000));
+    let (base, head) = (busy(5_000), busy(100_000));
     let options = ["--time", "-n", "8", "--json"];
     let run = |more: &[&str], base: &str, head: &str| {
         compare(&session, &[&options, more].concat(), &["sh", "-c", base], &["sh", "-c", head])
@@ -302,7 +302,7 @@ fn both_are_compared_without_an_option() {
     let session = Session::new();
     compile(&session, "noise.c", "noise", &[]);
     let outcome =
-        compare(&session, &["-n", "8", "--json"], &["./noise", "20000000"], &["./noise", "80000000"]);
+        compare(&session, &["-n", "8", "--json"], &["./noise", "5000000"], &["./noise", "20000000"]);
     let document = json(&outcome);
     assert_eq!(
         (&document["exact"]["outcome"], &document["time"]["outcome"]),
@@ -310,7 +310,7 @@ fn both_are_compared_without_an_option() {
     );
     assert_eq!((&document["verdict"]["disagreement"], &document["exit"]), (&false.into(), &0.into()));
     let markdown =
-        compare(&session, &["-n", "8", "--markdown"], &["./noise", "20000000"], &["./noise", "80000000"])
+        compare(&session, &["-n", "8", "--markdown"], &["./noise", "5000000"], &["./noise", "20000000"])
             .stdout;
     assert!(markdown.starts_with("<!-- treering:compare -->\n### ▲ +"), "{markdown}");
     assert!(markdown.contains("| CPU time | change, 99 % | base again |"), "{markdown}");

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 __attribute__((noinline)) unsigned long add(unsigned long x) {
-    for (unsigned i = 0; i < 60000000; i++) {
+    for (unsigned i = 0; i < 30000000; i++) {
         x += i;
         __asm__ volatile("" : "+r"(x));
     }
@@ -10,7 +10,7 @@ __attribute__((noinline)) unsigned long add(unsigned long x) {
 }
 
 __attribute__((noinline)) unsigned long divide(unsigned long x) {
-    for (unsigned i = 0; i < 26000000; i++) {
+    for (unsigned i = 0; i < 13000000; i++) {
         x = ~0ul / (x | 1);
         __asm__ volatile("" : "+r"(x));
     }
