@@ -47,7 +47,7 @@ usage: cargo xtask COMMAND
                    measure recording side by side with other tools; all parts unless some are named
   bench count [--quick] [--rounds N] [--ours-only] [PROGRAM]...
                    run twelve programs natively, counted and under Valgrind; a table
-  bench compare [--quick] [--comparisons N] [--sources FOLDER] [--treering FILE]
+  bench compare [--quick] [--rounds N] [--sources FOLDER]
                    measure how often comparisons find a change that is none, miss one, and name a wrong cause
   bench profilers [--quick] [--rounds N]
                    run one program under each kind of profiler; a table, a plot

@@ -8,10 +8,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::measure::succeed;
-use super::table::Table;
-use super::{build, heading};
-use crate::workspace;
+use crate::frame::{Bench, Benchmark, Report};
+use crate::measure::succeed;
+use crate::table::Table;
 
 /// A program that does as much as it is told to, in steps of its own code and of memory.
 const PROGRAM: &str = r#"
@@ -34,74 +33,28 @@ int main(int count, char **words) {
 /// How often it steps by default: about 30 ms.
 const STEPS: u64 = 400_000;
 
-struct Options {
-    quick: bool,
-    /// Timed comparisons of each size of change.
-    comparisons: u32,
-    /// A folder with the sources of real programs, in `lua`, `zlib`, `expat`, `bzip2` and `sqlite`.
-    sources: Option<PathBuf>,
-    /// The treering to measure; nothing to build one with optimisation.
-    treering: Option<PathBuf>,
-}
+pub(super) const BENCHMARK: Benchmark =
+    Benchmark { name: "compare", package: "treering", options: &["--sources FOLDER"], parts: Some(&[]), run };
 
-/// The benchmark's folder and the treering that is measured.
-struct Place {
-    folder: PathBuf,
-    treering: PathBuf,
-}
-
-/// Runs it with its arguments: `[--quick] [--comparisons N] [--sources FOLDER] [--treering FILE]`.
-pub(crate) fn run(words: &[&str]) -> Result<(), String> {
-    let options = parse(words)?;
-    let target = workspace::target_directory();
-    let treering = match &options.treering {
-        Some(treering) => std::path::absolute(treering).map_err(|error| error.to_string())?,
+/// Runs it. `--sources` names a folder with the sources of real programs, in `lua`, `zlib`, `expat`, `bzip2` and
+/// `sqlite`. A round is a timed comparison of each size of change.
+fn run(bench: &Bench) -> Result<Report, String> {
+    let program = bench.compile_program()?;
+    let mut tables = vec![bench.counted(&program)?, bench.timed(&program, bench.rounds(200, 5))?];
+    match bench.value("--sources") {
+        Some(sources) => tables.push(seeds::measure(bench, Path::new(sources))?),
         None => {
-            build("treering")?;
-            target.join("release/treering")
-        }
-    };
-    let place = Place { folder: target.join("bench-compare"), treering };
-    std::fs::create_dir_all(&place.folder).map_err(|error| error.to_string())?;
-    let program = place.compile_program()?;
-    let mut page = heading("compare", options.quick);
-    page += &format!("\n{}", place.counted(&program)?);
-    page += &format!("\n{}", place.timed(&program, options.comparisons)?);
-    match &options.sources {
-        Some(sources) => page += &format!("\n{}", seeds::measure(&place, sources)?),
-        None => {
-            page += "\nNo real programs: --sources FOLDER, with lua, zlib, expat, bzip2 and sqlite in it.\n"
+            let missing =
+                "No real programs: --sources FOLDER, with lua, zlib, expat, bzip2 and sqlite in it.";
+            tables.iter_mut().last().into_iter().for_each(|table| table.note(missing));
         }
     }
-    print!("{page}");
-    super::write(&place.folder, "compare.md", &page)
+    Ok(Report { tables, ..Report::default() })
 }
 
-fn parse(words: &[&str]) -> Result<Options, String> {
-    let mut options = Options { quick: false, comparisons: 200, sources: None, treering: None };
-    let mut words = words.iter();
-    while let Some(&word) = words.next() {
-        let mut value = || words.next().copied().ok_or(format!("{word} needs a value"));
-        match word {
-            "--quick" => (options.quick, options.comparisons) = (true, 5),
-            "--comparisons" => {
-                options.comparisons = value()?.parse().map_err(|_| "--comparisons is not a number")?;
-            }
-            "--treering" => options.treering = Some(PathBuf::from(value()?)),
-            "--sources" => options.sources = Some(PathBuf::from(value()?)),
-            _ => {
-                return Err(format!(
-                    "unknown option {word}; there are --quick, --comparisons, --sources, --treering"
-                ));
-            }
-        }
-    }
-    Ok(options)
-}
-
-impl Place {
+impl Bench {
     fn compile_program(&self) -> Result<PathBuf, String> {
-        let (source, program) = (self.folder.join("steps.c"), self.folder.join("steps"));
+        let (source, program) = (self.directory.join("steps.c"), self.directory.join("steps"));
         std::fs::write(&source, PROGRAM).map_err(|error| error.to_string())?;
         succeed(Command::new("cc").args(["-O2", "-g", "-o"]).arg(&program).arg(&source))?;
         Ok(program)
@@ -117,7 +70,7 @@ impl Place {
             .args(base)
             .arg("--")
             .args(head);
-        let output = succeed(command.current_dir(&self.folder))?;
+        let output = succeed(command.current_dir(&self.directory))?;
         serde_json::from_slice(&output).map_err(|error| format!("{command:?}: {error}"))
     }
 
@@ -140,7 +93,7 @@ impl Place {
     }
 
     /// Timed comparisons, whose outcomes are counted.
-    fn timed(&self, program: &Path, comparisons: u32) -> Result<Table, String> {
+    fn timed(&self, program: &Path, comparisons: usize) -> Result<Table, String> {
         let header =
             ["change of the work", "comparisons", "more", "less", "same", "undecided", "interval without 0"];
         let mut table = Table::new("Timed", &header);
@@ -167,17 +120,5 @@ impl Place {
         let program = program.to_string_lossy();
         let (base, head) = (STEPS.to_string(), (STEPS + more).to_string());
         self.compare(options, &[&program, &base], &[&program, &head])
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_read() {
-        let options = parse(&["--quick", "--comparisons", "7", "--sources", "x"]).expect("they are right");
-        assert_eq!((options.quick, options.comparisons, options.sources), (true, 7, Some("x".into())));
-        assert!(parse(&["--fast"]).is_err());
     }
 }

@@ -13,7 +13,7 @@ pub(crate) struct Benchmark {
     pub(crate) name: &'static str,
     /// The package that is built with optimisation and measured.
     pub(crate) package: &'static str,
-    /// Options besides `--quick` and `--rounds N`.
+    /// Options besides `--quick` and `--rounds N`; one with a second word takes a value.
     pub(crate) options: &'static [&'static str],
     /// The words that choose its parts; `None` if it takes any.
     pub(crate) parts: Option<&'static [&'static str]>,
@@ -26,7 +26,7 @@ pub(crate) struct Bench {
     /// Few and short runs, to see that the benchmark works; its numbers mean little.
     pub(crate) quick: bool,
     rounds: Option<usize>,
-    options: Vec<String>,
+    options: Vec<(String, Option<String>)>,
     /// The parts to run; all when empty.
     pub(crate) parts: Vec<String>,
     /// The folder of results and recordings.
@@ -84,14 +84,20 @@ impl Benchmark {
         };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
-            match word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value))) {
+            let (option, value) =
+                word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
+            match (option, value) {
                 ("--quick", None) => bench.quick = true,
                 ("--rounds", value) => {
                     let rounds = value.or_else(|| words.next()).and_then(|rounds| rounds.parse().ok());
                     let rounds = rounds.filter(|&rounds| rounds > 0);
                     bench.rounds = Some(rounds.ok_or("--rounds needs a number of rounds")?);
                 }
-                _ if self.options.contains(&word) => bench.options.push(word.to_owned()),
+                _ if self.options.contains(&word) => bench.options.push((word.to_owned(), None)),
+                _ if self.takes_value(option) => {
+                    let value = value.or_else(|| words.next()).ok_or(format!("{option} needs a value"))?;
+                    bench.options.push((option.to_owned(), Some(value.to_owned())));
+                }
                 _ if word.starts_with('-') => {
                     let known = [&["--quick", "--rounds N"], self.options].concat().join(", ");
                     return Err(format!("unknown option {word}; there are {known}"));
@@ -107,6 +113,10 @@ impl Benchmark {
         }
         Ok(bench)
     }
+
+    fn takes_value(&self, option: &str) -> bool {
+        self.options.iter().any(|known| known.split_once(' ').is_some_and(|(name, _)| name == option))
+    }
 }
 
 impl Bench {
@@ -117,7 +127,12 @@ impl Bench {
 
     /// Whether an option was given.
     pub(crate) fn has(&self, option: &str) -> bool {
-        self.options.iter().any(|given| given == option)
+        self.options.iter().any(|(given, _)| given == option)
+    }
+
+    /// The value that was given for an option.
+    pub(crate) fn value(&self, option: &str) -> Option<&str> {
+        self.options.iter().rfind(|(given, _)| given == option)?.1.as_deref()
     }
 
     /// Whether a part is to be run.
@@ -141,7 +156,7 @@ pub(crate) fn interleaved<T>(
 }
 
 /// Builds a package with optimisation.
-pub(crate) fn build(package: &str) -> Result<(), String> {
+fn build(package: &str) -> Result<(), String> {
     let status = workspace::cargo().args(["build", "--release", "--quiet", "--package", package]).status();
     match status {
         Ok(status) if status.success() => Ok(()),
@@ -151,7 +166,7 @@ pub(crate) fn build(package: &str) -> Result<(), String> {
 }
 
 /// The first lines of a page: the benchmark and the machine.
-pub(crate) fn heading(name: &str, quick: bool) -> String {
+fn heading(name: &str, quick: bool) -> String {
     let quick = if quick { " (quick: few short runs, which prove little)" } else { "" };
     let machine = machine();
     let field = |name: &str| machine[name].as_str().unwrap_or("unknown").to_owned();
@@ -183,7 +198,7 @@ pub(crate) fn make_folder(path: &Path) -> Result<(), String> {
 }
 
 /// Writes a file of results, and says so.
-pub(crate) fn write(directory: &Path, name: &str, text: &str) -> Result<(), String> {
+fn write(directory: &Path, name: &str, text: &str) -> Result<(), String> {
     let path = directory.join(name);
     std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     eprintln!("wrote {}", path.display());
@@ -197,7 +212,7 @@ mod tests {
     const NOTHING: Benchmark = Benchmark {
         name: "nothing",
         package: "treering",
-        options: &["--docs"],
+        options: &["--docs", "--sources FOLDER"],
         parts: Some(&["one", "two"]),
         run: |_| Ok(Report::default()),
     };
@@ -211,7 +226,13 @@ mod tests {
         for words in [&["--rounds=3"][..], &["--rounds", "3", "--quick"]] {
             assert!(NOTHING.parse(words).is_ok_and(|bench| bench.rounds(9, 2) == 3), "{words:?}");
         }
-        for words in [&["--rounds"][..], &["--rounds", "0"], &["--rounds=x"], &["three"]] {
+        for words in [&["--sources=a/b"][..], &["--sources", "a/b", "one"]] {
+            assert!(
+                NOTHING.parse(words).is_ok_and(|bench| bench.value("--sources") == Some("a/b")),
+                "{words:?}"
+            );
+        }
+        for words in [&["--rounds"][..], &["--rounds", "0"], &["--rounds=x"], &["three"], &["--sources"]] {
             assert!(NOTHING.parse(words).is_err(), "{words:?}");
         }
         assert!(NOTHING.parse(&["--fast"]).is_err_and(|error| error.contains("--quick, --rounds N, --docs")));

@@ -37,9 +37,9 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use frame::{Benchmark, build, heading, write};
+use frame::Benchmark;
 
-const BENCHMARKS: [Benchmark; 8] = [
+const BENCHMARKS: [Benchmark; 9] = [
     record::BENCHMARK,
     count::BENCHMARK,
     profilers::BENCHMARK,
@@ -48,6 +48,7 @@ const BENCHMARKS: [Benchmark; 8] = [
     view::BENCHMARK,
     prolog::BENCHMARK,
     fleet::BENCHMARK,
+    compare::BENCHMARK,
 ];
 
 fn main() -> ExitCode {
@@ -57,7 +58,6 @@ fn main() -> ExitCode {
         // Benchmarks start programs with these two.
         ["launch", program @ ..] => return launch::launch(program),
         ["repeat", program @ ..] => return launch::repeat(program),
-        ["compare", options @ ..] => compare::run(options),
         [name, options @ ..] => match BENCHMARKS.iter().find(|known| known.name == *name) {
             Some(benchmark) => benchmark.execute(options),
             None => Err(unknown(name)),
@@ -75,5 +75,5 @@ fn main() -> ExitCode {
 
 fn unknown(name: &str) -> String {
     let known = BENCHMARKS.map(|known| known.name).join(", ");
-    format!("unknown benchmark {name:?}; there are {known}, compare")
+    format!("unknown benchmark {name:?}; there are {known}")
 }

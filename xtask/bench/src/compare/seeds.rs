@@ -12,7 +12,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::Place;
+use crate::frame::Bench;
 use crate::measure::succeed;
 use crate::table::Table;
 use drawn::Drawn;
@@ -145,7 +145,7 @@ impl Change for Seed<'_> {
 }
 
 /// Compares each program with itself with each change.
-pub(super) fn measure(place: &Place, sources: &Path) -> Result<Table, String> {
+pub(super) fn measure(bench: &Bench, sources: &Path) -> Result<Table, String> {
     let mut table = Table::new(
         "Changes of real programs, exact",
         &["program", "change", "instructions", "named as the cause", "right", "in the first three rows"],
@@ -157,20 +157,20 @@ pub(super) fn measure(place: &Place, sources: &Path) -> Result<Table, String> {
             table.note(format!("{} is not in {}.", program.name, sources.display()));
             continue;
         }
-        let base = program.build(place, &folder, None)?;
+        let base = program.build(bench, &folder, None)?;
         let by_hand = Seed::all(program.seeds).into_iter().map(|seed| Box::new(seed) as Box<dyn Change>);
         let drawn = Drawn::all(program.drawn).into_iter().map(|drawn| Box::new(drawn) as Box<dyn Change>);
         for change in by_hand.chain(drawn) {
             // Sources of another version may lack the text of a change.
-            let head = match program.build(place, &folder, Some(&*change)) {
+            let head = match program.build(bench, &folder, Some(&*change)) {
                 Ok(head) => head,
                 Err(error) => {
                     table.note(format!("Left out: {error}."));
                     continue;
                 }
             };
-            let document = program.compare(place, &base, &head)?;
-            let causes = program.causes(place, &*change)?;
+            let document = program.compare(bench, &base, &head)?;
+            let causes = program.causes(bench, &*change)?;
             let found = Found::of(&document, &causes);
             all += 1;
             right += u32::from(found.is_right);
@@ -216,11 +216,12 @@ impl Found {
 
 impl Program {
     /// Compiles the sources, and with a change the changed one, into a folder of its own; returns the program.
-    fn build(&self, place: &Place, sources: &Path, change: Option<&dyn Change>) -> Result<PathBuf, String> {
-        let base = self.folder(place, "base");
-        let folder = if change.is_some() { self.folder(place, "head") } else { base.clone() };
+    fn build(&self, bench: &Bench, sources: &Path, change: Option<&dyn Change>) -> Result<PathBuf, String> {
+        let base = self.folder(bench, "base");
+        let folder = if change.is_some() { self.folder(bench, "head") } else { base.clone() };
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        std::fs::write(place.folder.join(self.input.0), self.input.1).map_err(|error| error.to_string())?;
+        std::fs::write(bench.directory.join(self.input.0), self.input.1)
+            .map_err(|error| error.to_string())?;
         let mut objects = Vec::new();
         for file in self.files(sources)? {
             let object = base.join(file.file_stem().unwrap_or_default()).with_extension("o");
@@ -237,14 +238,14 @@ impl Program {
         Ok(program)
     }
 
-    fn folder(&self, place: &Place, name: &str) -> PathBuf {
-        place.folder.join(self.name).join(name)
+    fn folder(&self, bench: &Bench, name: &str) -> PathBuf {
+        bench.directory.join(self.name).join(name)
     }
 
     /// The causes of the change that was built last.
-    fn causes(&self, place: &Place, change: &dyn Change) -> Result<Vec<String>, String> {
-        let before = self.folder(place, "base").join(change.file()).with_extension("o");
-        change.causes(&before, &self.folder(place, "head").join("changed.o"))
+    fn causes(&self, bench: &Bench, change: &dyn Change) -> Result<Vec<String>, String> {
+        let before = self.folder(bench, "base").join(change.file()).with_extension("o");
+        change.causes(&before, &self.folder(bench, "head").join("changed.o"))
     }
 
     /// Compiles a file; returns the object.
@@ -270,11 +271,11 @@ impl Program {
         Ok(files)
     }
 
-    fn compare(&self, place: &Place, base: &Path, head: &Path) -> Result<Value, String> {
+    fn compare(&self, bench: &Bench, base: &Path, head: &Path) -> Result<Value, String> {
         let (base, head) = (base.to_string_lossy(), head.to_string_lossy());
         let of = |program| [&[program], self.arguments].concat();
         let (base, head): (Vec<&str>, Vec<&str>) = (of(&*base), of(&*head));
-        place.compare(&["--exact"], &base, &head)
+        bench.compare(&["--exact"], &base, &head)
     }
 }
 
