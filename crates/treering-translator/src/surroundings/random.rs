@@ -21,7 +21,8 @@ impl HeldRandom {
     /// The next bytes.
     pub(crate) fn bytes(&mut self, length: usize) -> Vec<u8> {
         let words = length.div_ceil(8);
-        let mut bytes: Vec<u8> = (0..words).flat_map(|_| self.word().to_le_bytes()).collect();
+        let mut bytes = Vec::with_capacity(8 * words);
+        (0..words).for_each(|_| bytes.extend_from_slice(&self.word().to_le_bytes()));
         bytes.truncate(length);
         bytes
     }
