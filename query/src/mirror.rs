@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::ObjectMeta;
 use sha2::{Digest as _, Sha256};
-use treering_fleet::Tables;
+use treering_fleet::{FORMAT, Tables};
 use treering_fleet::sql::TABLES;
 
 use crate::Failure;
@@ -89,9 +89,23 @@ pub(crate) async fn fetch_current(
     let version =
         version.ok_or_else(|| Failure::new(format_args!("{} gives no versions of objects", bucket.url)))?;
     keep(folder, CURRENT, &current)?;
-    let tables = Tables::open(folder).map_err(Failure::new)?;
+    let tables = Tables::open(folder).map_err(|error| unreadable(bucket, &error))?;
     let files = TABLES.into_iter().flat_map(|table| tables.files(table));
     Ok((version, files.filter_map(|path| name_in(folder, &path)).collect()))
+}
+
+/// The error of the object that names the tables' files, and what helps.
+fn unreadable(bucket: &Bucket, error: &treering_fleet::Error) -> Failure {
+    let place = format!("{}/{CURRENT}", bucket.url.trim_end_matches('/'));
+    match error {
+        treering_fleet::Error::Damaged { why, .. } => Failure::new(format_args!("{place} is damaged: {why}"))
+            .hint("remove that object, and write the tables anew: treering archive compact"),
+        treering_fleet::Error::Newer { found, .. } => Failure::new(format_args!(
+            "{place}: a newer treering wrote the tables: their format is {found}, and this one reads up to {FORMAT}"
+        ))
+        .hint("use that version of treering"),
+        other => Failure::new(other),
+    }
 }
 
 fn temporary() -> Result<tempfile::TempDir, Failure> {

@@ -51,7 +51,8 @@ pub struct Named {
 
 /// A function of a profile, and its key.
 ///
-/// Functions agree if their kinds, modules and names do. Code without a name agrees within one build alone, which stands in
+/// Functions agree if their kinds, modules and names do; one that was inlined agrees with its other copies, so that recursion
+/// through both counts once. Code without a name agrees within one build alone, which stands in
 /// the name that it has here: questions group by names. Builds that a profile does not tell cannot be told apart, and the
 /// name says so.
 pub fn function(profile: &Profile, id: FunctionId) -> (Key, Named) {
@@ -60,15 +61,19 @@ pub fn function(profile: &Profile, id: FunctionId) -> (Key, Named) {
     let path = module.map_or("", |module| &profile.strings[module.path]);
     let base = path.rsplit('/').next().unwrap_or_default();
     let written = &profile.strings[function.name];
-    let kind = function.kind.as_str();
+    let kind = match function.kind {
+        FunctionKind::Inlined => FunctionKind::Native,
+        FunctionKind::Address => FunctionKind::Unresolved,
+        kind => kind,
+    };
+    let kind = kind.as_str();
     let build: &[u8] = module.map_or(&[], |module| &module.build_id);
     if matches!(function.kind, FunctionKind::Unresolved | FunctionKind::Address) {
-        let address = function.address.map(|address| format!("{address}")).unwrap_or_default();
         let mut name = if written.is_empty() { format!("[{base}]") } else { written.to_owned() };
         if module.is_some() && !name.contains(BUILD) {
             name = format!("{name}{BUILD}{})", build_text(build));
         }
-        let key = Key::of(&[kind.as_bytes(), path.as_bytes(), build, name.as_bytes(), address.as_bytes()]);
+        let key = Key::of(&[kind.as_bytes(), path.as_bytes(), build, name.as_bytes()]);
         return (key, Named { name, module: base.to_owned(), kind });
     }
     if function.kind == FunctionKind::Root {

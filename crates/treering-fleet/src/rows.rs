@@ -368,6 +368,8 @@ fn unit(unit: Unit) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use treering_profile::{Frame, Function, FunctionKind, Module, ModuleKind, StatedAddress, ThreadId};
+
     use super::*;
 
     fn named(rows: &Rows, name: &str) -> Key {
@@ -378,6 +380,40 @@ mod tests {
         let key = named(rows, name);
         let row = rows.function_costs.iter().find(|row| row.function == key).expect("it costs something");
         (row.self_cost, row.total, row.calls)
+    }
+
+    /// Compilers inline a recursive function into itself.
+    #[test]
+    fn recursion_through_inlined_copies_counts_once() {
+        let mut profile = treering_testing::stacks("main;fib;fib 3\n main;fib 2");
+        let name = profile.strings.intern("fib");
+        let native = Function::named(name);
+        let inlined = profile.functions.intern(Function { kind: FunctionKind::Inlined, ..native });
+        let native = profile.functions.intern(native);
+        let frames = [Frame::new(native), Frame::new(inlined), Frame::new(native)];
+        profile.add_stack(ThreadId::new(0), &frames, None, &[(MetricId::new(0), 7)]);
+        let rows = Rows::of(&profile).unwrap();
+        assert_eq!(rows.functions.values().filter(|named| named.name == "fib").count(), 1);
+        assert_eq!(cost_of(&rows, "fib").1, Some(cost_of(&rows, "fib").0));
+    }
+
+    /// Of a recording that was cut short, only addresses are known: together they are their file's code without a name.
+    #[test]
+    fn addresses_without_a_name_count_once_for_their_file() {
+        let mut profile = treering_testing::stacks("main 1");
+        let path = profile.strings.intern("/bin/solve");
+        let module = profile.modules.intern(Module {
+            path,
+            build_id: [0x25, 0x7c, 0x84, 0x53].into(),
+            kind: ModuleKind::Elf,
+        });
+        let [one, other] = [0x10, 0x20].map(|address| {
+            profile.functions.intern(Function::at_address(Some(module), StatedAddress(address)))
+        });
+        let frames = [Frame::new(one), Frame::new(other)];
+        profile.add_stack(ThreadId::new(0), &frames, None, &[(MetricId::new(0), 7)]);
+        let rows = Rows::of(&profile).unwrap();
+        assert_eq!(cost_of(&rows, "[solve] (build 257c8453)"), (7, Some(7), None));
     }
 
     #[test]
