@@ -154,14 +154,18 @@ impl Bucket {
         let said = error.to_string();
         let said = said.lines().next().unwrap_or_default();
         let failure = Failure::new(format_args!("cannot {doing} {of}: {said}"));
+        let is_busy = ["status code: 5", "status code: 429"].iter().any(|status| said.contains(status));
         match error {
-            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
-                failure.hint("AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION say who asks; the bucket must allow it to list, get and put")
-            }
+            Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => failure.hint(WHO_ASKS),
+            _ if is_busy => failure.hint("the store is busy or out of order: try again later; what it has is whole"),
+            // The client looks for them elsewhere then, where there may be nothing.
+            _ if std::env::var_os("AWS_ACCESS_KEY_ID").is_none() => failure.hint(WHO_ASKS),
             _ => failure.hint("AWS_ENDPOINT_URL names a store that is not Amazon's; AWS_ALLOW_HTTP=true allows one without TLS"),
         }
     }
 }
+
+const WHO_ASKS: &str = "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION say who asks; the bucket must allow it to list, get and put";
 
 /// Whether it is the bucket that a response did not find.
 fn is_bucket_missing(error: &dyn std::error::Error) -> bool {

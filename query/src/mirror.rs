@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::ObjectMeta;
 use sha2::{Digest as _, Sha256};
-use treering_fleet::{FORMAT, Tables};
 use treering_fleet::sql::TABLES;
+use treering_fleet::{FORMAT, Tables};
 
 use crate::Failure;
 use crate::bucket::{Bucket, Put};
@@ -41,6 +41,7 @@ pub(crate) async fn fetch_runs(bucket: &Bucket, folder: &Path) -> Result<(), Fai
         return Err(Failure::new(format_args!("there is no archive {}", bucket.url))
             .hint(format_args!("make one: treering archive add {} FILES", bucket.url)));
     };
+    check_mark(bucket, &mark)?;
     keep(folder, MARK, &mark)?;
     let listed = bucket.list("runs").await?.into_iter().map(|object| object.name);
     let listed: HashSet<String> = listed.filter(|name| is_run(name)).collect();
@@ -50,6 +51,16 @@ pub(crate) async fn fetch_runs(bucket: &Bucket, folder: &Path) -> Result<(), Fai
         }
     }
     fetch(bucket, folder, listed).await
+}
+
+/// Refuses an object in the mark's place that is no mark: something else than a store may have answered.
+fn check_mark(bucket: &Bucket, mark: &[u8]) -> Result<(), Failure> {
+    if format(mark).is_some() {
+        return Ok(());
+    }
+    let place = format!("{}/{MARK}", bucket.url.trim_end_matches('/'));
+    Err(Failure::new(format_args!("{place} is damaged, or what answers is no store"))
+        .hint("the object has one line: {\"treering_archive\":1}; AWS_ENDPOINT_URL names the store"))
 }
 
 /// The tables: what counts, and its files. Returns the version in the bucket.
@@ -159,7 +170,7 @@ pub(crate) async fn push_runs(bucket: &Bucket, folder: &Path) -> Result<usize, F
             return Err(Failure::new(format_args!("a newer treering made {}", bucket.url))
                 .hint("use that version of treering"));
         }
-        Some(_) => {}
+        Some((mark, _)) => check_mark(bucket, &mark)?,
         None => {
             // Another writer may be at work: the mark is before whatever it has put.
             if !bucket.is_empty().await? && bucket.get(MARK).await?.is_none() {

@@ -253,6 +253,67 @@ fn old_runs_leave_a_bucket_and_files_that_may_be_of_new_ones_stay() {
     assert_eq!(store.listed(&session).len(), 3);
 }
 
+/// A server that answers every request in one way.
+fn answering(status: &'static str, body: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request);
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nETag: \"1\"\r\nLast-Modified: \
+                 Sat, 28 Nov 2026 12:00:00 GMT\r\nConnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all((head + body).as_bytes());
+        }
+    });
+    port
+}
+
+#[test]
+fn stores_that_refuse_or_are_busy_or_none_are_named_with_what_helps() {
+    if find_program("treering-query").is_none() {
+        skip("treering-query is not installed");
+        return;
+    }
+    let session = Session::new();
+    folded(&session, "0.folded", 1);
+    for (status, body, said, hint) in [
+        (
+            "403 Forbidden",
+            "<Error><Code>InvalidAccessKeyId</Code></Error>",
+            "403 Forbidden",
+            "AWS_ACCESS_KEY_ID",
+        ),
+        (
+            "503 Service Unavailable",
+            "<Error><Code>SlowDown</Code></Error>",
+            "after 5 retries",
+            "try again later",
+        ),
+        ("200 OK", "<html>a portal</html>", "what answers is no store", "AWS_ENDPOINT_URL"),
+    ] {
+        let port = answering(status, body);
+        for arguments in
+            [&["archive", "list", "--archive", PLACE][..], &["archive", "add", PLACE, "0.folded"]]
+        {
+            let mut command = with_engines(&session, arguments);
+            command
+                .env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{port}"))
+                .envs([("AWS_ALLOW_HTTP", "true"), ("AWS_REGION", "us-east-1")])
+                .envs([("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")]);
+            let outcome = Outcome::of(command.output().expect("treering runs"));
+            let hints = outcome.stderr.lines().filter(|line| line.starts_with("hint: ")).collect::<String>();
+            assert!(
+                outcome.status.code() == Some(1) && outcome.stderr.contains(said) && hints.contains(hint),
+                "{outcome:#?}"
+            );
+        }
+    }
+}
+
 #[test]
 fn buckets_that_refuse_are_named_with_what_helps() {
     let session = Session::new();
