@@ -16,4 +16,4 @@ p AS (SELECT fn_id, next_day, mean_before, mean_after, mean, spread, parts, days
 z AS (SELECT fn_id, next_day, mean_before, mean_after, ROUND(ABS(mean_after - mean_before), 5) AS step, (mean_after - mean_before) / (SQRT(GREATEST(spread - gain, 0.0) / (days - 2) * parts)
  + CASE WHEN mean_samples IS NULL THEN 0.0 ELSE SQRT((mean + 1.0 / GREATEST(mean_samples, 1.0)) / GREATEST(mean_samples, 1.0) * parts) END + 0.0001) AS away FROM p WHERE place = 1)
 SELECT f.name, f.module, z.next_day AS since_day, ROUND(z.mean_before, 5) AS share_before, ROUND(z.mean_after, 5) AS share_after, ROUND(z.away, 2) AS distance
-FROM z JOIN fn f ON f.fn_id = z.fn_id WHERE ABS(z.away) >= 5 ORDER BY z.step DESC, f.name, f.module LIMIT {limit};
+FROM z JOIN fn f ON f.fn_id = z.fn_id WHERE ABS(z.away) >= 5 ORDER BY z.step DESC, f.name, f.module, f.kind LIMIT {limit};

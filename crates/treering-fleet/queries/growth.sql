@@ -5,4 +5,4 @@ s AS (SELECT c.day, c.fn_id, SUM(CAST(c.self AS DOUBLE)) / MAX(t.cost) AS share,
  WHERE c.metric = {metric} AND ({project} = '' OR c.project = {project}) GROUP BY c.day, c.fn_id),
 g AS (SELECT fn_id, REGR_SLOPE(share, days_at) AS slope, AVG(share) AS mean, COUNT(*) AS days FROM s GROUP BY fn_id HAVING COUNT(*) >= 5)
 SELECT f.name, f.module, g.days, ROUND(g.mean, 5) AS mean_share, ROUND(g.slope, 6) AS change_per_day FROM g JOIN fn f ON f.fn_id = g.fn_id
-ORDER BY ABS(ROUND(g.slope, 6)) DESC, f.name, f.module LIMIT {limit};
+ORDER BY ABS(ROUND(g.slope, 6)) DESC, f.name, f.module, f.kind LIMIT {limit};

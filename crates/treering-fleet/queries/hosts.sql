@@ -18,4 +18,4 @@ w AS (SELECT project, MAX(middle) AS whole FROM u GROUP BY project),
 z AS (SELECT d.project, d.host, d.fn_id, d.mean, d.typical, ROUND(d.mean - d.typical, 0) AS step, (d.mean - d.typical) / GREATEST(1.4826 * d.spread, d.error, SQRT((d.typical + d.weight) * d.weight / d.runs), 0.05 * w.whole, 1.0) AS distance
  FROM d JOIN w ON w.project = d.project)
 SELECT z.host, z.project, f.name, f.module, ROUND(z.mean, 0) AS host_cost, ROUND(z.typical, 0) AS typical_cost, ROUND(z.distance, 2) AS distance
-FROM z JOIN fn f ON f.fn_id = z.fn_id WHERE ABS(z.distance) >= 4 ORDER BY ABS(z.step) DESC, z.host, z.project, f.name, f.module LIMIT {limit};
+FROM z JOIN fn f ON f.fn_id = z.fn_id WHERE ABS(z.distance) >= 4 ORDER BY ABS(z.step) DESC, z.host, z.project, f.name, f.module, f.kind LIMIT {limit};

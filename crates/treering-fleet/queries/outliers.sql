@@ -19,4 +19,4 @@ d AS (SELECT project, host, fn_id, fn_number, share, typical, CASE WHEN samples 
  CASE WHEN samples IS NULL THEN share - expected ELSE 2.0 * (SQRT(share * samples + 0.375) - SQRT(expected * samples + 0.375)) END AS by_spread FROM y),
 z AS (SELECT project, host, fn_id, share, typical, by_spread / SQRT(POWER(1.4826 * MEDIAN(ABS(by_spread)) OVER (PARTITION BY fn_number), 2) + least * least) AS distance FROM d)
 SELECT z.host, z.project, f.name, f.module, ROUND(z.share, 5) AS host_share, ROUND(z.typical, 5) AS typical_share, ROUND(z.distance, 2) AS distance FROM z JOIN fn f ON f.fn_id = z.fn_id
-WHERE ABS(z.distance) >= (SELECT GREATEST(4.0, SQRT(1.0 + 2.0 * LN(COUNT(*) + 1.0))) FROM g) ORDER BY ABS(ROUND(z.distance, 2)) DESC, z.host, f.name, f.module LIMIT {limit};
+WHERE ABS(z.distance) >= (SELECT GREATEST(4.0, SQRT(1.0 + 2.0 * LN(COUNT(*) + 1.0))) FROM g) ORDER BY ABS(ROUND(z.distance, 2)) DESC, z.host, f.name, f.module, f.kind LIMIT {limit};

@@ -6,4 +6,4 @@ s AS (SELECT q.version, q.fn_id, SUM(q.share) / MAX(n.runs) AS mean, GREATEST(SU
  FROM q JOIN n ON n.version = q.version GROUP BY q.version, q.fn_id),
 d AS (SELECT s.fn_id, SUM(CASE WHEN s.version = {base} THEN s.mean ELSE 0.0 END) AS base, SUM(CASE WHEN s.version = {head} THEN s.mean ELSE 0.0 END) AS head, SUM(s.variance) AS variance FROM s GROUP BY s.fn_id)
 SELECT f.name, f.module, ROUND(d.base, 5) AS base_share, ROUND(d.head, 5) AS head_share, ROUND(d.head - d.base, 5) AS change, ROUND(1.96 * SQRT(d.variance), 5) AS plus_minus
-FROM d JOIN fn f ON f.fn_id = d.fn_id ORDER BY ABS(ROUND(d.head - d.base, 5)) DESC, f.name, f.module LIMIT {limit};
+FROM d JOIN fn f ON f.fn_id = d.fn_id ORDER BY ABS(ROUND(d.head - d.base, 5)) DESC, f.name, f.module, f.kind LIMIT {limit};
