@@ -31,12 +31,19 @@ pub(crate) async fn ask(
     explain: bool,
     mut answered: impl FnMut(Answer) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let context = open(archive).await?;
+    let tables = Tables::open(archive).map_err(Failure::new)?;
+    let context = open(archive, &tables).await?;
     for statement in DFParser::parse_sql(text).map_err(wrong)? {
         let plan = context.state().statement_to_plan(statement).await.map_err(wrong)?;
         let frame = context.execute_logical_plan(plan).await.map_err(wrong)?;
         let frame = if explain { frame.explain(false, false).map_err(wrong)? } else { frame };
-        answered(rows(frame).await?)?;
+        let answer = rows(frame).await?;
+        // The engine takes a file that is gone for one without rows.
+        tables.check_ends().map_err(|error| {
+            Failure::new(format_args!("tables were removed while they were read: {error}"))
+                .hint("ask again: new ones are read then")
+        })?;
+        answered(answer)?;
     }
     Ok(())
 }
@@ -47,8 +54,7 @@ async fn rows(frame: DataFrame) -> Result<Answer, Failure> {
 }
 
 /// The engine, with a view of each table.
-async fn open(archive: &Path) -> Result<SessionContext, Failure> {
-    let tables = Tables::open(archive).map_err(Failure::new)?;
+async fn open(archive: &Path, tables: &Tables) -> Result<SessionContext, Failure> {
     // Errors tell of the line and the column then.
     let config = SessionConfig::new().set_bool("datafusion.sql_parser.collect_spans", true);
     let mut context = SessionContext::new_with_config(config);

@@ -791,3 +791,27 @@ fn names_with_quotes_and_newlines_stay_names() {
         assert!(!form("--markdown").contains('\u{1b}'), "{engine}");
     }
 }
+
+/// Whenever the files go, the answer is right or an error. An engine takes files that are gone for empty ones.
+#[test]
+fn a_question_whose_tables_are_removed_has_no_other_rows() {
+    let session = Session::new();
+    three_hosts(&session);
+    for engine in engines() {
+        of_kept(&session, "compact", &["--anew"]);
+        let costs = asked(&session, engine, &["SELECT COUNT(*) AS n FROM cost"])[0]["n"].clone();
+        let sql = "SELECT COUNT(*) AS n FROM cost a, cost b, cost c, cost d, cost e, cost f, cost g \
+                   WHERE a.self + b.self + c.self + d.self + e.self + f.self + g.self = 0; \
+                   SELECT COUNT(*) AS costs FROM cost";
+        let mut command =
+            with_engines(&session, &["query", "--engine", engine, "--archive", "kept", "--csv", sql]);
+        let running = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::fs::remove_dir_all(session.path("kept/tables/cost")).expect("it is there");
+        let outcome = Outcome::of(running.wait_with_output().expect("it ends"));
+        let is_right = outcome.stdout.ends_with(&format!("costs\n{}\n", costs.as_str().expect("a number")));
+        let is_error = outcome.status.code() == Some(1) && !outcome.stderr.is_empty();
+        assert!(is_error || outcome.status.success() && is_right, "{engine}: {outcome:#?}");
+        assert!(is_right || !outcome.stdout.contains("costs"), "{engine}: {outcome:#?}");
+    }
+}
