@@ -26,8 +26,9 @@ pub(crate) fn runtime() -> PathBuf {
     target().join("debug/libtreering_runtime.a")
 }
 
+/// A folder of no other test: those of all crates share what is above it, and run at once.
 fn target() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join("libraries")
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("command_line_libraries")
 }
 
 fn build() {
