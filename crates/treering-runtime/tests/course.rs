@@ -53,7 +53,7 @@ fn many_marks() {
     (0..20_000).for_each(|number| mark(&format!("mark {number}")));
     call.leave();
     assert!(finish());
-    let (profile, report) = trg::read(&std::fs::read(&output).expect("a profile")).expect("a sound profile");
+    let (profile, _) = trg::read(&std::fs::read(&output).expect("a profile")).expect("a sound profile");
     profile.validate().expect("a sound profile");
     let dropped = "3616 marks were dropped: there is room for 16384";
     assert!(profile.metadata.notes.iter().any(|note| note.0 == dropped), "{:?}", profile.metadata.notes);
