@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// A program and its arguments.
 type Command = (PathBuf, Vec<String>);
 
-/// What runs of programs gave, each made once for all tests of a binary. Other tests wait for a run that one is making.
+/// The results of runs of programs, each made once for all tests of a binary. A test waits for a run that another is making.
 ///
 /// For runs that always give the same.
 #[derive(Debug)]

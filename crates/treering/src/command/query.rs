@@ -86,7 +86,7 @@ impl Query {
                 format!("{}{explain}{};\n", answers.views, question.trim_end().trim_end_matches(';'))
             }
         };
-        // What terminals take for commands stays out of the forms for readers; treering-query sees to that itself.
+        // DuckDB leaves control characters in the forms for readers, which terminals obey; treering-query takes them out.
         let is_shown = engine == Engine::Duckdb && matches!(form, "box" | "markdown");
         if is_shown {
             command.stdout(Stdio::piped());

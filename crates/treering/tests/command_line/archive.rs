@@ -593,7 +593,7 @@ fn an_archive_as_output_of_a_collector_keeps_its_profile() {
         .find_map(|line| line.split("treering archive add kept ").nth(1))
         .expect("a hint");
     session.output(&["report", "--flat", rescued]);
-    // What is known before is said before the program runs.
+    // An error that is known beforehand is printed before the program runs.
     let outcome = session.run(&words(&["count", "-q", "-o", "kept", "--", "sh", "-c", "echo > ran"]));
     assert!(outcome.status.code() == Some(1) && outcome.stderr.contains("a newer treering"), "{outcome:#?}");
     assert!(!session.path("ran").exists());

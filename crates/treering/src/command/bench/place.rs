@@ -140,7 +140,7 @@ pub fn failure(error: Error) -> Failure {
     }
 }
 
-/// What helps against an error of the operating system with a file of an archive.
+/// Adds the hint that helps against an error of the operating system with a file of an archive.
 pub fn hint_of(failure: Failure, kind: ErrorKind) -> Failure {
     match kind {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
