@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::archive::{
-    QUESTIONS, asked, engines, find_program, of_kept, several_days, without_strings_of_digits,
+use crate::archive::of_kept;
+use crate::archive_query::{
+    QUESTIONS, asked, engines, find_program, several_days, without_strings_of_digits,
 };
 use crate::session::{Outcome, Session};
 use crate::skip;

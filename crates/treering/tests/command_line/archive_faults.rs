@@ -7,7 +7,8 @@ use std::process::Command;
 use serde_json::Value;
 use treering_testing::programs::installed;
 
-use crate::archive::{add, asked, engines, of_kept};
+use crate::archive::{add, of_kept};
+use crate::archive_query::{asked, engines};
 use crate::session::Session;
 use crate::skip;
 

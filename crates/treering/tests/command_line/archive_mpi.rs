@@ -5,7 +5,8 @@ use std::process::Command;
 
 use treering_testing::programs::installed;
 
-use crate::archive::{add, asked, costs, engines, folded, listed, of_kept};
+use crate::archive::{add, costs, folded, listed, of_kept};
+use crate::archive_query::{asked, engines};
 use crate::session::{Outcome, Session, treering};
 use crate::skip;
 

@@ -10,7 +10,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-use crate::archive::{costs, find_program, folded, with_engines};
+use crate::archive::{costs, folded};
+use crate::archive_query::{find_program, with_engines};
 use crate::session::{Outcome, Session};
 use crate::skip;
 
