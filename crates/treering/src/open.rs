@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use treering_analysis::{function_name, limit_arcs, tell_builds_apart};
 use treering_formats::{
@@ -37,6 +38,22 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// Corrects and adds what the file's format leaves to its readers.
+    fn complete(&mut self, path: &Path) {
+        if self.format.states_arcs() {
+            self.limit_arcs(path);
+        }
+        if needs_names(&self.profile) {
+            self.find_names(path);
+        }
+    }
+
+    /// Adds lines, and the builds of functions that have the same name in several.
+    fn finish(&mut self) {
+        add_lines(&mut self.profile);
+        tell_builds_apart(&mut self.profile);
+    }
+
     /// Names the addresses of a profile. Instrumented programs leave that to readers; a recording
     /// has any only when it was cut short before it could do so itself.
     fn find_names(&mut self, path: &Path) {
@@ -98,6 +115,22 @@ pub fn open_profile(path: &Path) -> Result<Opened, Failure> {
     open(path, None, None)
 }
 
+/// Opens a profile, and returns the bytes of its file too, as a pipe can be read only once; no bytes of a folder, nor of a
+/// text that was read line by line.
+pub fn open_with_content(path: &Path) -> Result<(Opened, Option<Vec<u8>>), Failure> {
+    let (mut opened, content) = open_without_lines(path, None, None)?;
+    opened.finish();
+    Ok((opened, content))
+}
+
+/// Opens the profile in the bytes of a file, which has been read.
+pub fn open_content(path: &Path, bytes: &[u8]) -> Result<Opened, Failure> {
+    let mut opened = open_bytes(path, bytes, None, None)?;
+    opened.complete(path);
+    opened.finish();
+    Ok(opened)
+}
+
 /// Opens a profile, of a program that is named for formats that know addresses only.
 pub fn open_profile_of(path: &Path, program: Option<&Path>) -> Result<Opened, Failure> {
     open(path, None, program)
@@ -105,8 +138,10 @@ pub fn open_profile_of(path: &Path, program: Option<&Path>) -> Result<Opened, Fa
 
 /// Opens several profiles.
 pub fn open_profiles(paths: &[PathBuf]) -> Result<Vec<Opened>, Failure> {
-    let mut opened =
-        paths.iter().map(|path| open_without_lines(path, None, None)).collect::<Result<Vec<_>, _>>()?;
+    let mut opened = paths
+        .iter()
+        .map(|path| Ok(open_without_lines(path, None, None)?.0))
+        .collect::<Result<Vec<_>, _>>()?;
     add_lines_to_all(&mut opened.iter_mut().map(|opened| &mut opened.profile).collect::<Vec<_>>());
     Ok(opened)
 }
@@ -114,9 +149,8 @@ pub fn open_profiles(paths: &[PathBuf]) -> Result<Vec<Opened>, Failure> {
 /// Opens a profile of a format that is known, or else recognised by content; and of a program that is
 /// known, or else found where the format needs it.
 pub fn open(path: &Path, format: Option<Format>, program: Option<&Path>) -> Result<Opened, Failure> {
-    let mut opened = open_without_lines(path, format, program)?;
-    add_lines(&mut opened.profile);
-    tell_builds_apart(&mut opened.profile);
+    let (mut opened, _) = open_without_lines(path, format, program)?;
+    opened.finish();
     Ok(opened)
 }
 
@@ -140,10 +174,8 @@ pub fn open_labelled(path: &Path, labels: &[(String, String)]) -> Result<Opened,
         }
     };
     let mut opened = opened(path, format, read);
-    if needs_names(&opened.profile) {
-        opened.find_names(path);
-    }
-    add_lines(&mut opened.profile);
+    opened.complete(path);
+    opened.finish();
     Ok(opened)
 }
 
@@ -151,10 +183,10 @@ fn open_without_lines(
     path: &Path,
     format: Option<Format>,
     program: Option<&Path>,
-) -> Result<Opened, Failure> {
+) -> Result<(Opened, Option<Vec<u8>>), Failure> {
     let reading = Working::on(format!("reading {}", name(path)));
-    let mut opened = match open_count_folder(path) {
-        Some(kept) => kept?,
+    let (mut opened, content) = match open_count_folder(path) {
+        Some(kept) => (kept?, None),
         None => open_file(path, format, program)?,
     };
     drop(reading);
@@ -163,16 +195,16 @@ fn open_without_lines(
             format!("--program is for gmon.out files, and {} is of the format {}", name(path), opened.format);
         return Err(Failure::new(message));
     }
-    if opened.format.states_arcs() {
-        opened.limit_arcs(path);
-    }
-    if needs_names(&opened.profile) {
-        opened.find_names(path);
-    }
-    Ok(opened)
+    opened.complete(path);
+    Ok((opened, content))
 }
 
-fn open_file(path: &Path, format: Option<Format>, program: Option<&Path>) -> Result<Opened, Failure> {
+/// Opens a file, and returns its bytes too if all of them were in memory.
+fn open_file(
+    path: &Path,
+    format: Option<Format>,
+    program: Option<&Path>,
+) -> Result<(Opened, Option<Vec<u8>>), Failure> {
     let mut input = input(path)?;
     let mut bytes = Vec::new();
     let beginning = input.by_ref().take(BEGINNING).read_to_end(&mut bytes);
@@ -181,25 +213,33 @@ fn open_file(path: &Path, format: Option<Format>, program: Option<&Path>) -> Res
         let input = BufReader::with_capacity(1 << 16, bytes.as_slice().chain(input));
         let read = perf_script::read_from(input).map_err(|error| error.of(Format::PerfScript));
         return read
-            .map(|read| opened(path, Format::PerfScript, read))
+            .map(|read| (opened(path, Format::PerfScript, read), None))
             .map_err(|error| failure(path, &error));
     }
     input.read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
-    let format = format.or_else(|| detect(&bytes));
-    match format {
-        Some(Format::Live) => open_live(path, &bytes),
+    Ok((open_bytes(path, &bytes, format, program)?, Some(bytes)))
+}
+
+fn open_bytes(
+    path: &Path,
+    bytes: &[u8],
+    format: Option<Format>,
+    program: Option<&Path>,
+) -> Result<Opened, Failure> {
+    match format.or_else(|| detect(bytes)) {
+        Some(Format::Live) => open_live(path, bytes),
         Some(Format::PerfData) => {
-            perf_data::read(path, &bytes).map(|read| opened(path, Format::PerfData, read))
+            perf_data::read(path, bytes).map(|read| opened(path, Format::PerfData, read))
         }
-        Some(Format::Gperftools) => gperftools::read_with(&bytes, &mut Here::default())
+        Some(Format::Gperftools) => gperftools::read_with(bytes, &mut Here::default())
             .map(|read| opened(path, Format::Gperftools, read))
             .map_err(|error| error.of(Format::Gperftools)),
-        Some(Format::V8Log) => v8_log::read_with(&bytes, &mut Here::default())
+        Some(Format::V8Log) => v8_log::read_with(bytes, &mut Here::default())
             .map(|read| opened(path, Format::V8Log, read))
             .map_err(|error| error.of(Format::V8Log)),
-        Some(Format::Gmon) => return open_gmon(path, &bytes, program),
-        Some(format) => read_as(format, &bytes).map(|read| opened(path, format, read)),
-        None => read_any(&bytes).map(|(format, profile, report)| opened(path, format, (profile, report))),
+        Some(Format::Gmon) => return open_gmon(path, bytes, program),
+        Some(format) => read_as(format, bytes).map(|read| opened(path, format, read)),
+        None => read_any(bytes).map(|(format, profile, report)| opened(path, format, (profile, report))),
     }
     .map_err(|error| failure(path, &error))
 }
@@ -281,6 +321,14 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
         return Ok(bytes);
     }
     std::fs::read(path).map_err(|error| unreadable(path, &error))
+}
+
+/// When a file, or for `-` the one at standard input, was written: nanoseconds since 1970. 0 if that is not known.
+pub fn written_unix_ns(path: &Path) -> u64 {
+    let file = if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
+    let written = std::fs::metadata(file).and_then(|found| found.modified()).ok();
+    let since = written.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    since.and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or(0)
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {

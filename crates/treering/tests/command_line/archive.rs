@@ -1,6 +1,6 @@
 //! `treering archive`: what many writers keep, what a selection shows, and the tables.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
@@ -66,6 +66,30 @@ fn the_same_profile_again_is_the_same_run() {
     assert_eq!(listed(&session, "true").len(), 3);
     assert_eq!(listed(&session, "host = 'it''s c' AND rank = 2").len(), 1);
     assert_eq!(listed(&session, "project <> 'solve'").len(), 0);
+}
+
+/// A pipe was read twice, so that a profile without any content was kept.
+#[test]
+fn a_profile_from_a_pipe_is_the_one_of_its_file() {
+    let session = Session::new();
+    session.output(&["record", "-q", "-o", "true.trg", "--", "true"]);
+    let treering = crate::session::treering();
+    let shell = |line: &str| {
+        let mut shell = Command::new("bash");
+        shell.args(["-c", line]).env("TREERING", &treering).current_dir(session.path("."));
+        let outcome = Outcome::of(shell.stdin(Stdio::null()).output().expect("bash runs"));
+        assert!(outcome.status.success(), "{outcome:#?}");
+        outcome.stderr
+    };
+    assert!(shell("\"$TREERING\" archive add kept <(cat true.trg)").contains("1 of them new"));
+    assert!(shell("cat true.trg | \"$TREERING\" archive add kept -").contains("0 of them new"));
+    add(&session, &[], &["true.trg"]);
+    assert_eq!(listed(&session, "true").len(), 1);
+    let shown = of_kept(&session, "flat", &["--", "--json", "--min", "0"]).stdout;
+    assert_eq!(
+        costs(&shown),
+        costs(&session.output(&["report", "true.trg", "--flat", "--json", "--min", "0"]))
+    );
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::UNIX_EPOCH;
 
 use treering_archive::{Archive, Machine, Manifest, Measured, Moment, Unit, Version, Word, metric};
 use treering_formats::{Format, trg};
@@ -13,14 +12,14 @@ use treering_temporary::Folder;
 use super::bucket::Bucket;
 use crate::command::bench::place;
 use crate::failure::{Context as _, Failure, Outcome};
-use crate::open::open_profile;
+use crate::open::{open_with_content, written_unix_ns};
 
 /// Keep profiles of any format; the same profile again is the same run
 #[derive(Debug, clap::Args)]
 pub struct Add {
     /// The archive, which is made if it is not there; s3://BUCKET/PREFIX for one in S3
     archive: PathBuf,
-    /// The profiles
+    /// The profiles; - for one at standard input
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The name of the project [default: that of the program]
@@ -85,11 +84,11 @@ impl Add {
     }
 
     fn add(&self, archive: &mut Archive, file: &Path) -> Result<(), Refused> {
-        let opened = open_profile(file)?;
+        let (opened, content) = open_with_content(file)?;
         opened.print_warnings();
         // A `.trg` file is kept as it is: its name is the hash of these bytes on every machine.
-        let content = match opened.format {
-            Format::Trg => std::fs::read(file).context(format_args!("cannot read {}", file.display()))?,
+        let content = match content {
+            Some(content) if opened.format == Format::Trg => content,
             _ => {
                 let mut content = Vec::new();
                 trg::write(&opened.profile, &mut content)
@@ -113,11 +112,7 @@ impl Add {
         let run = profile.runs.first().cloned().unwrap_or_default();
         let fact = |name: &str| profile.metadata.machine.get(name).cloned();
         let host = self.host.clone().or_else(|| fact("host")).unwrap_or_else(|| Machine::here().host);
-        let written = std::fs::metadata(file).and_then(|found| found.modified()).ok();
-        let written =
-            written.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).map_or(0, |since| since.as_nanos());
-        let started =
-            if run.start_unix_ns > 0 { run.start_unix_ns } else { u64::try_from(written).unwrap_or(0) };
+        let started = if run.start_unix_ns > 0 { run.start_unix_ns } else { written_unix_ns(file) };
         let measured = |value: u64| Measured { unit: Unit::Ns, values: vec![value as f64] };
         let mut samples = std::collections::BTreeMap::new();
         samples.extend(run.cpu_ns.map(|cpu| (metric::CPU.to_owned(), measured(cpu))));

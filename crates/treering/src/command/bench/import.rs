@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::UNIX_EPOCH;
 
 use treering_archive::import::{Tool, criterion, google_benchmark, hyperfine, recognise};
 use treering_archive::{
@@ -15,7 +14,7 @@ use treering_report::plural;
 use super::columns::print;
 use super::place::{Place, failure};
 use crate::failure::{Context as _, Failure, Outcome};
-use crate::open::{open_profile, read_file};
+use crate::open::{open_content, read_file, written_unix_ns};
 
 /// Keep runs that other tools measured
 #[derive(Debug, clap::Args)]
@@ -82,7 +81,10 @@ impl Import {
         let manifests = match recognise(&bytes) {
             Some(Tool::Hyperfine) => hyperfine(&bytes).context(path.display())?,
             Some(Tool::GoogleBenchmark) => google_benchmark(&bytes).context(path.display())?,
-            None => return Ok(vec![self.description(path, &bytes).map_or_else(|| self.profile(path), Ok)?]),
+            None => {
+                let described = self.description(path, &bytes);
+                return Ok(vec![described.map_or_else(|| self.profile(path, &bytes), Ok)?]);
+            }
         };
         let session = Id::of(&bytes);
         let complete = |manifest| (self.complete(manifest, path, &session), None);
@@ -135,14 +137,14 @@ impl Import {
     }
 
     /// A program's own report of its benchmark.
-    fn profile(&self, path: &Path) -> Result<Imported, Failure> {
-        let opened = open_profile(path)?;
+    fn profile(&self, path: &Path, bytes: &[u8]) -> Result<Imported, Failure> {
+        let opened = open_content(path, bytes)?;
         opened.print_warnings();
         let profile = opened.profile;
         let Some(manifest) = of_benchmark(&profile) else {
             let message = format!("{} describes no benchmark", path.display());
             return Err(
-                Failure::new(message).hint("XML of CBS does, and profiles of programs with its macros")
+                Failure::new(message).hint("XML of CBS does, and profiles of programs with its macros; treering archive add keeps any profile")
             );
         };
         let mut bytes = Vec::new();
@@ -157,9 +159,7 @@ impl Import {
         of.written_by = format!("treering {}", env!("CARGO_PKG_VERSION"));
         of.session = format!("import {}", session.short());
         if of.started.0 == 0 {
-            let written = std::fs::metadata(path).and_then(|found| found.modified()).ok();
-            let since = written.and_then(|written| written.duration_since(UNIX_EPOCH).ok());
-            of.started = Moment(since.and_then(|since| u64::try_from(since.as_nanos()).ok()).unwrap_or(0));
+            of.started = Moment(written_unix_ns(path));
         }
         if self.this_machine {
             of.machine = Machine::here();
