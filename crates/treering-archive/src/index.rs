@@ -14,7 +14,7 @@ use crate::id::Id;
 use crate::summary::Summary;
 
 /// Above that of an index whose rows mean the same.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// How long another process may keep the index for itself.
 const PATIENCE: Duration = Duration::from_secs(5);

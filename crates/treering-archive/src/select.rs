@@ -8,12 +8,11 @@ use crate::id::Id;
 use crate::summary::Summary;
 
 /// The columns that a condition can name.
-pub const COLUMNS: &str =
-    "run, project, version, host, rank, day, started, machine, revision, dirty, session, has_profile";
+pub const COLUMNS: &str = "run, project, version, host, rank, day, started, collector, machine, revision, dirty, session, has_profile";
 
 const TABLE: &str = "
-    CREATE TABLE run (run TEXT, project TEXT, version TEXT, host TEXT, rank INTEGER, day TEXT, started TEXT, machine TEXT,
-        revision TEXT, dirty INTEGER, session TEXT, has_profile INTEGER)";
+    CREATE TABLE run (run TEXT, project TEXT, version TEXT, host TEXT, rank INTEGER, day TEXT, started TEXT,
+        collector TEXT, machine TEXT, revision TEXT, dirty INTEGER, session TEXT, has_profile INTEGER)";
 
 impl Archive {
     /// The runs for which a condition holds, the latest first: `project = 'lua' AND day >= '2026-11-01'`. It can name
@@ -24,11 +23,15 @@ impl Archive {
     pub fn select(&mut self, condition: &str) -> Result<Vec<Id>, Error> {
         let summaries = self.summaries(None)?;
         let wrong = |error: rusqlite::Error| {
-            let why = match &error {
+            let mut why = match &error {
                 rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
                 rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
                 other => other.to_string(),
             };
+            // A text without an end goes on into what stands behind the condition.
+            if let Some(line) = why.find('\n') {
+                why.replace_range(line.., "\"");
+            }
             Error::Condition { condition: condition.to_owned(), why }
         };
         matching(&summaries, condition).map_err(wrong)
@@ -40,8 +43,8 @@ fn matching(summaries: &[Summary], condition: &str) -> rusqlite::Result<Vec<Id>>
     database.execute_batch(TABLE)?;
     let insert = database.transaction()?;
     {
-        let mut row =
-            insert.prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")?;
+        let mut row = insert
+            .prepare("INSERT INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)")?;
         for of in summaries {
             let started = of.started.to_string();
             row.execute(params![
@@ -52,6 +55,7 @@ fn matching(summaries: &[Summary], condition: &str) -> rusqlite::Result<Vec<Id>>
                 of.rank,
                 started.get(..10),
                 started,
+                of.collector,
                 of.machine,
                 of.commit,
                 of.dirty,
@@ -97,6 +101,7 @@ mod tests {
         assert_eq!(count("rank IS NULL -- those without"), Ok(2));
         assert_eq!(count("project = 'it''s'"), Ok(1));
         assert_eq!(count("day >= '1970-01-02'"), Ok(1));
+        assert_eq!(count("collector IS NULL"), Ok(4));
         assert_eq!(count("true"), Ok(4));
     }
 
@@ -107,9 +112,11 @@ mod tests {
             ("projekt = 'lua'", "no such column: projekt"),
             ("project =", "syntax error"),
             ("true); DROP TABLE run; --", "syntax error"),
+            ("project = 'lua", "unrecognized token: \"'lua\""),
         ] {
             let error = archive.select(condition).unwrap_err().to_string().to_lowercase();
             assert!(error.contains(said), "{error}");
+            assert!(!error.contains("order by"), "{error}");
         }
         assert_eq!(archive.select("true").unwrap().len(), 4);
     }

@@ -37,6 +37,8 @@ pub struct Summary {
     pub metrics: BTreeMap<String, MetricSummary>,
     /// Whether it has a profile.
     pub has_profile: bool,
+    /// The collector of its first profile.
+    pub collector: Option<String>,
 }
 
 /// A metric as a list states it.
@@ -71,6 +73,7 @@ impl Summary {
             session: manifest.session.clone(),
             metrics: metrics.collect(),
             has_profile: !manifest.profiles.is_empty(),
+            collector: manifest.profiles.first().map(|profile| profile.made_by.clone()),
         }
     }
 

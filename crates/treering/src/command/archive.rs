@@ -26,8 +26,8 @@ Examples:
   treering archive compact --archive /shared/profiles     write the tables that treering query reads
   treering archive sql --engine spark                     the tables as views of another engine
 
-A condition can name run, project, version, host, rank, day, started, machine, revision, dirty, session and
-has_profile. The archive is the one of treering bench; s3://BUCKET/PREFIX names one in S3. See docs/archive.md.")]
+A condition can name run, project, version, host, rank, day, started, collector, machine, revision, dirty, session \
+and has_profile. The archive is the one of treering bench; s3://BUCKET/PREFIX names one in S3. See docs/archive.md.")]
 pub struct Archive {
     #[command(subcommand)]
     command: Subcommand,

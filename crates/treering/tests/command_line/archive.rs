@@ -92,6 +92,22 @@ fn a_profile_from_a_pipe_is_the_one_of_its_file() {
     );
 }
 
+/// Of one program, project and version are equal.
+#[test]
+fn runs_of_a_collector_are_chosen_by_its_name() {
+    let session = Session::new();
+    session.output(&["count", "-q", "-o", "count.trg", "--", "true"]);
+    session.output(&["record", "-q", "-o", "record.trg", "--", "true"]);
+    add(&session, &[], &["count.trg", "record.trg"]);
+    let outcome = archive(&session, &["flat", "--archive", "kept"]);
+    assert!(outcome.error().contains("--where \"collector = 'treering record'\""), "{outcome:#?}");
+    for collector in ["count", "record"] {
+        let condition = format!("collector = 'treering {collector}'");
+        assert_eq!(listed(&session, &condition).len(), 1);
+        of_kept(&session, "flat", &["--where", &condition]);
+    }
+}
+
 #[test]
 fn a_selection_shows_what_a_merge_of_its_files_shows() {
     let session = Session::new();

@@ -57,7 +57,8 @@ impl Chosen {
         if arcs > 0 && arcs < profiles.len() {
             let message =
                 format!("{arcs} of {} profiles have arcs only, the others have stacks", profiles.len());
-            return Err(Failure::new(message).hint("choose runs of one kind, by project or by version"));
+            return Err(Failure::new(message)
+                .hint("choose runs of one kind, as by --where \"collector = 'treering record'\""));
         }
         let _merging = Working::on(format!("merging {}", plural(profiles.len() as u64, "profile")));
         let profiles: Vec<&Profile> = profiles.iter().collect();

@@ -40,11 +40,11 @@ impl List {
             terminal::print(&format!("{:#}\n", serde_json::json!({ "runs": all })))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let heads = ["run", "when, UTC", "project", "version", "host", "rank", "profile"];
+        let heads = ["run", "when, UTC", "project", "version", "host", "rank", "collector"];
         let mut rows = vec![heads.map(str::to_owned).to_vec()];
         rows.extend(manifests.iter().map(|(run, of)| {
             let rank = of.rank.map_or_else(|| "-".to_owned(), |rank| rank.to_string());
-            let profile = of.profiles.first().map_or_else(|| "-".to_owned(), |file| file.made_by.clone());
+            let collector = of.profiles.first().map_or_else(|| "-".to_owned(), |file| file.made_by.clone());
             vec![
                 run.short().to_owned(),
                 of.started.second()[..16].to_owned(),
@@ -52,7 +52,7 @@ impl List {
                 of.version_text(),
                 of.machine.host.clone(),
                 rank,
-                profile,
+                collector,
             ]
         }));
         let mut sides = [Side::Left; 7];
