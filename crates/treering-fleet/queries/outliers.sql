@@ -1,7 +1,8 @@
 -- Hosts that spend another share in a function than most hosts of the same project do: distances from the share of a typical
 -- host, in units of the hosts' own spread and of what sampling alone explains, of the host or of a typical one. Samples are
 -- compared by twice their square roots, whose error is one whatever they are. A function that few hosts show is expected as
--- often as the others have it on average. The more hosts and functions are compared, the greater distances chance reaches.
+-- often as the others have it on average. The more hosts and functions are compared, the greater
+-- distances chance reaches: it reaches the least one that is named in less than one of a hundred archives.
 WITH r AS (SELECT run_id, project, host, SUM(CAST(run_cost AS DOUBLE)) AS cost, SUM(CAST(samples AS DOUBLE)) AS run_samples, DENSE_RANK() OVER (ORDER BY host, project) AS host_number FROM run
  WHERE metric = {metric} AND ({project} = '' OR project = {project}) AND ({since} = '' OR day >= {since}) GROUP BY run_id, project, host),
 k AS (SELECT project, host, host_number, SUM(cost) AS host_cost, SUM(run_samples) AS host_samples, COUNT(*) OVER (PARTITION BY project) AS hosts, SUM(SUM(cost)) OVER (PARTITION BY project) AS cost_of_all,
@@ -19,4 +20,4 @@ d AS (SELECT project, host, fn_id, fn_number, share, typical, CASE WHEN samples 
  CASE WHEN samples IS NULL THEN share - expected ELSE 2.0 * (SQRT(share * samples + 0.375) - SQRT(expected * samples + 0.375)) END AS by_spread FROM y),
 z AS (SELECT project, host, fn_id, share, typical, by_spread / SQRT(POWER(1.4826 * MEDIAN(ABS(by_spread)) OVER (PARTITION BY fn_number), 2) + least * least) AS distance FROM d)
 SELECT z.host, z.project, f.name, f.module, ROUND(z.share, 5) AS host_share, ROUND(z.typical, 5) AS typical_share, ROUND(z.distance, 2) AS distance FROM z JOIN fn f ON f.fn_id = z.fn_id
-WHERE ABS(z.distance) >= (SELECT GREATEST(4.0, SQRT(1.0 + 2.0 * LN(COUNT(*) + 1.0))) FROM g) ORDER BY ABS(ROUND(z.distance, 2)) DESC, z.host, f.name, f.module, f.kind LIMIT {limit};
+WHERE ABS(z.distance) >= (SELECT GREATEST(4.5, SQRT(6.0 + 2.0 * LN(COUNT(*) + 1.0))) FROM g) ORDER BY ABS(ROUND(z.distance, 2)) DESC, z.host, f.name, f.module, f.kind LIMIT {limit};
