@@ -69,7 +69,11 @@ const RULES: &[Rule] = &[
     Rule { name: "treering-plot", may_use: &[], elsewhere: Only(&["plotters"]) },
     Rule { name: "treering-viewer", may_use: &["treering-analysis", "treering-profile"], elsewhere: Any },
     Rule { name: "treering-archive", may_use: &[], elsewhere: Any },
-    Rule { name: "treering-fleet", may_use: &["treering-compare", "treering-profile"], elsewhere: Any },
+    Rule {
+        name: "treering-fleet",
+        may_use: &["treering-analysis", "treering-compare", "treering-profile"],
+        elsewhere: Any,
+    },
     Rule {
         name: "treering-formats",
         may_use: &["treering-events", "treering-profile"],

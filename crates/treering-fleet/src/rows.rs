@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use treering_analysis::default_metric;
 use treering_profile::{FunctionId, MetricId, NodeId, Profile, RecursionRule, Unit};
 
 use crate::identity::{Key, Named, function};
@@ -32,7 +33,7 @@ pub struct RunCost {
     pub metric: String,
     /// The unit of its costs.
     pub unit: &'static str,
-    /// Whether it is the profile's first: a run has one row of which this is true.
+    /// Whether reports show this one: a run has one row of which this is true.
     pub is_main: bool,
     /// The cost of the whole run.
     pub cost: i64,
@@ -208,13 +209,19 @@ impl Rows {
     }
 }
 
-/// The metrics that have rows: those of costs, without the numbers of samples behind others. The first is the main one.
+/// The metrics that have rows: those of costs, without the numbers of samples behind others. The first is the main one, which
+/// reports show.
 fn metrics(profile: &Profile) -> Vec<MetricId> {
     let counters: Vec<MetricId> = profile.metrics.iter().filter_map(|metric| metric.counted_by()).collect();
-    let ids = profile.cost_metrics().map(|(id, _)| id).filter(|id| !counters.contains(id));
+    let costs = || profile.cost_metrics().map(|(id, _)| id);
+    let mut ids: Vec<MetricId> = costs().filter(|id| !counters.contains(id)).collect();
     // A profile of numbers of samples alone has these.
-    let ids: Vec<MetricId> = ids.collect();
-    if ids.is_empty() { profile.cost_metrics().map(|(id, _)| id).collect() } else { ids }
+    if ids.is_empty() {
+        ids = costs().collect();
+    }
+    let main = default_metric(profile);
+    ids.sort_by_key(|id| main != Some(*id));
+    ids
 }
 
 /// The keys of all nodes, and the order in which a tree is walked.
@@ -368,7 +375,9 @@ fn unit(unit: Unit) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use treering_profile::{Frame, Function, FunctionKind, Module, ModuleKind, StatedAddress, ThreadId};
+    use treering_profile::{
+        Frame, Function, FunctionKind, Metadata, Metric, Module, ModuleKind, StatedAddress, ThreadId,
+    };
 
     use super::*;
 
@@ -414,6 +423,23 @@ mod tests {
         profile.add_stack(ThreadId::new(0), &frames, None, &[(MetricId::new(0), 7)]);
         let rows = Rows::of(&profile).unwrap();
         assert_eq!(cost_of(&rows, "[solve] (build 257c8453)"), (7, Some(7), None));
+    }
+
+    /// Heap profiles of Go name the last of their four metrics.
+    #[test]
+    fn the_main_metric_is_the_one_that_reports_show() {
+        let mut profile = treering_testing::stacks("main 1");
+        profile.add_metric(Metric::exact("inuse_space", Unit::Bytes));
+        let stated = |profile: &mut Profile, name: &str| {
+            profile.metadata.parameters.insert(Metadata::DEFAULT_METRIC.to_owned(), name.to_owned());
+            let rows = Rows::of(profile).unwrap();
+            let main: Vec<_> = rows.runs.iter().filter(|run| run.is_main).collect();
+            assert_eq!(main.len(), 1);
+            main[0].metric.clone()
+        };
+        assert_eq!(stated(&mut profile, "inuse_space"), "inuse_space");
+        let first = profile.metrics[0].name.clone();
+        assert_eq!(stated(&mut profile, "none of these"), first);
     }
 
     #[test]
