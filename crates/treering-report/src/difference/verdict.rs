@@ -82,10 +82,12 @@ fn outcome(difference: &Difference, interval: Option<(f64, f64)>) -> Outcome {
 fn text(difference: &Difference, outcome: Outcome, interval: Option<(f64, f64)>) -> String {
     let metric = printable(&difference.metric);
     let changed = difference.functions.iter().filter(|row| row.self_cost.change() != 0).count();
-    if difference.run.change() == 0 && difference.is_exact {
+    if difference.run.change() == 0 && (difference.is_exact || changed == 0) {
         let both = format!("{} {metric} in both", cost(difference.unit, difference.run.base.cost as f64));
         let functions = plural(difference.pairing.groups.len() as u64 - 1, "function");
         return match changed {
+            // Few samples are equal by chance.
+            0 if outcome == Outcome::Undecided => format!("undecided: {both}, all {functions} equal"),
             0 => format!("no difference: {both}, all {functions} equal"),
             _ => format!("no change of the run: {both}; {} of {functions} differ", grouped(changed as u64)),
         };

@@ -194,6 +194,13 @@ fn samples_of_one_run_each_are_undecided() {
     let session = Session::new();
     std::fs::write(session.path("a.folded"), "main;work 100\nmain;copy 60\n").expect("it can be written");
     std::fs::write(session.path("b.folded"), "main;work 104\nmain;copy 160\n").expect("it can be written");
+    // The verdict of equal ones named a function whose change was 0.
+    let equal = session.run(&["diff", "a.folded", "a.folded", "--limit", "5%"]);
+    assert!(equal.stdout.starts_with("undecided: 160 "), "{equal:#?}");
+    assert!(
+        equal.stdout.contains("in both, all 3 functions equal\n") && equal.status.code() == Some(3),
+        "{equal:#?}"
+    );
     let outcome = session.run(&["diff", "a.folded", "b.folded", "--limit", "5%", "--top", "5"]);
     assert_eq!(outcome.status.code(), Some(3), "{outcome:#?}");
     let rows: Vec<&str> = outcome.stdout.lines().filter(|line| line.trim_start().starts_with('+')).collect();
