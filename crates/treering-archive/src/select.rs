@@ -8,7 +8,8 @@ use crate::id::Id;
 use crate::summary::Summary;
 
 /// The columns that a condition can name.
-pub const COLUMNS: &str = "run, project, version, host, rank, day, started, collector, machine, revision, dirty, session, has_profile";
+pub const COLUMNS: &str = "run, project, version, host, rank, day, started, collector, machine, revision, dirty, session, \
+                           has_profile";
 
 const TABLE: &str = "
     CREATE TABLE run (run TEXT, project TEXT, version TEXT, host TEXT, rank INTEGER, day TEXT, started TEXT,

@@ -1,8 +1,8 @@
 -- Hosts that spend another share in a function than most hosts of the same project do: distances from the share of a typical
 -- host, in units of the hosts' own spread and of what sampling alone explains, of the host or of a typical one. Samples are
 -- compared by twice their square roots, whose error is one whatever they are. A function that few hosts show is expected as
--- often as the others have it on average. The more hosts and functions are compared, the greater
--- distances chance reaches: it reaches the least one that is named in less than one of a hundred archives.
+-- often as the others have it on average. The more hosts and functions are compared, the greater distances chance reaches: it
+-- reaches the least one that is named in less than one of a hundred archives.
 WITH r AS (SELECT run_id, project, host, SUM(CAST(run_cost AS DOUBLE)) AS cost, SUM(CAST(samples AS DOUBLE)) AS run_samples, DENSE_RANK() OVER (ORDER BY host, project) AS host_number FROM run
  WHERE metric = {metric} AND ({project} = '' OR project = {project}) AND ({since} = '' OR day >= {since}) GROUP BY run_id, project, host),
 k AS (SELECT project, host, host_number, SUM(cost) AS host_cost, SUM(run_samples) AS host_samples, COUNT(*) OVER (PARTITION BY project) AS hosts, SUM(SUM(cost)) OVER (PARTITION BY project) AS cost_of_all,
