@@ -31,7 +31,7 @@ pub(crate) use files::{
     set_limit, socket_time, tells_holes,
 };
 pub(crate) use memory::{copy_memory, read_memory, write_memory};
-pub use passing::{end_by, pass_on, pass_on_to};
+pub use passing::{Senders, end_by, pass_on, pass_on_to};
 pub(crate) use processors::{Processors, current_processor};
 pub use ptrace::is_ignored;
 pub(crate) use ptrace::{

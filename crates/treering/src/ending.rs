@@ -4,6 +4,8 @@
 //! is not the same. The subcommand notes the signal; `main` ends by it when all is written and told.
 
 use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::sys::signal::Signal;
@@ -16,6 +18,11 @@ static SIGNAL: AtomicI32 = AtomicI32::new(0);
 pub fn ended_by(signal: i32) -> u8 {
     SIGNAL.store(signal, Ordering::Relaxed);
     (128 + signal) as u8
+}
+
+/// The exit status that a shell would give. By a signal that has ended the program this process ends as well.
+pub fn exit_status(status: ExitStatus) -> u8 {
+    status.signal().map_or_else(|| status.code().unwrap_or(1) as u8, ended_by)
 }
 
 /// Ends this process by the signal that has ended the program, if one has.
@@ -41,6 +48,12 @@ pub fn signal_name(signal: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_exit_status_is_that_of_a_shell() {
+        assert_eq!(exit_status(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(exit_status(ExitStatus::from_raw(15)), 143);
+    }
 
     #[test]
     fn signals_have_names() {

@@ -2,25 +2,21 @@
 //! summary of the profile.
 
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 use treering_profile::Profile;
 use treering_report::Style;
 use treering_temporary::Folder;
 
 use crate::command::archive::in_archive;
-use crate::ending::{ended_by, signal_name};
+use crate::ending::signal_name;
 use crate::failure::{Context as _, Failure};
 use crate::open::open_profile;
 use crate::output::{cannot_write, no_stream};
+use crate::relay::Relay;
 use crate::terminal;
 use crate::word::word;
 
@@ -80,44 +76,18 @@ pub fn writable(output: &Path) -> Result<PathBuf, Failure> {
     Ok(output)
 }
 
-/// Runs an interpreter to its end, and passes signals on to it. Where it cannot be run, `hint` makes the
-/// failure of the error. The interpreter keeps its folder should this process be killed.
+/// Runs an interpreter to its end, and passes signals on to it. Where it cannot be run, `cannot_run` makes
+/// the failure of the error. The interpreter keeps its folder should this process be killed.
 pub fn run(
     command: &mut Command,
     folder: &Folder,
     cannot_run: impl FnOnce(std::io::Error) -> Failure,
     name: &str,
 ) -> Result<ExitStatus, Failure> {
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
-    let child = command.spawn().map_err(cannot_run)?;
+    let (mut child, _relay) = Relay::spawn(command).map_err(cannot_run)?;
     // Without it the folder may be gone too early; that is no reason to end.
     let _ = folder.is_used_by(child.id());
-    let handle = signals.handle();
-    let pid = Pid::from_raw(child.id() as i32);
-    let passing = std::thread::spawn(move || signals.forever().for_each(|signal| pass_on(signal, pid)));
-    let status = wait(child, name);
-    handle.close();
-    let _ = passing.join();
-    status
-}
-
-fn wait(mut child: Child, name: &str) -> Result<ExitStatus, Failure> {
     child.wait().context(format_args!("cannot wait for {name}"))
-}
-
-/// Passes a signal on. An interrupt from the terminal reaches the interpreter by itself.
-fn pass_on(signal: i32, pid: Pid) {
-    let is_from_terminal = matches!(signal, SIGINT | SIGQUIT) && std::io::stdin().is_terminal();
-    if let (false, Ok(signal)) = (is_from_terminal, Signal::try_from(signal)) {
-        // One that has ended meanwhile needs none.
-        let _ = kill(pid, signal);
-    }
-}
-
-/// The exit status that a shell would give. By a signal that has ended the interpreter this process ends
-/// as well.
-pub fn exit_status(status: ExitStatus) -> u8 {
-    status.signal().map_or_else(|| status.code().unwrap_or(1) as u8, ended_by)
 }
 
 /// Prints what is to be known of the profile of an interpreter named `name`, and what to type next.
@@ -173,15 +143,4 @@ pub fn children(output: &Path, start_unix_ns: u64) -> Vec<PathBuf> {
 fn is_since(profile: &Path, start_unix_ns: u64) -> bool {
     open_profile(profile)
         .is_ok_and(|opened| opened.profile.runs.iter().any(|run| run.start_unix_ns >= start_unix_ns))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_exit_status_is_that_of_a_shell() {
-        assert_eq!(exit_status(ExitStatus::from_raw(3 << 8)), 3);
-        assert_eq!(exit_status(ExitStatus::from_raw(15)), 143);
-    }
 }

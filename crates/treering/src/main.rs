@@ -38,6 +38,7 @@ mod page;
 mod pager;
 mod perf_data;
 mod png;
+mod relay;
 mod screen;
 mod selected;
 mod source_file;

@@ -8,18 +8,32 @@ static TARGET: AtomicI32 = AtomicI32::new(0);
 /// Signals that came and were not passed on yet, each as the bit of its number.
 static PENDING: AtomicU64 = AtomicU64::new(0);
 
+/// The senders whose signals are passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Senders {
+    /// All: the process that gets the signals is not in our process group.
+    All,
+    /// Other processes. A terminal sends its signals to all of a process group, and so to the program as well.
+    Processes,
+}
+
 /// Has this process pass a signal on to the process that [`pass_on_to`] names, also if the signal comes before that.
 /// It uses no waiting thread: starting and ending one takes a hundredth of the time of a program that does nothing.
 ///
 /// # Errors
 /// There is no such signal, or it cannot be handled.
-pub fn pass_on(signal: i32) -> io::Result<()> {
-    // SAFETY: the kernel reads one action. Its handler calls only async-signal-safe functions
-    // (signal-safety(7)).
+pub fn pass_on(signal: i32, senders: Senders) -> io::Result<()> {
+    // SAFETY: the kernel reads one action. Its handlers call only async-signal-safe functions (signal-safety(7)), and
+    // with `SA_SIGINFO` the kernel calls them with these arguments.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = passed_on as extern "C" fn(i32) as usize;
-        action.sa_flags = libc::SA_RESTART;
+        action.sa_sigaction = match senders {
+            Senders::All => passed_on as extern "C" fn(i32, *const libc::siginfo_t) as usize,
+            Senders::Processes => {
+                passed_on_from_process as extern "C" fn(i32, *const libc::siginfo_t) as usize
+            }
+        };
+        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
         match libc::sigaction(signal, &raw const action, std::ptr::null_mut()) {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
@@ -50,7 +64,15 @@ pub fn end_by(signal: i32) {
     }
 }
 
-extern "C" fn passed_on(signal: i32) {
+extern "C" fn passed_on_from_process(signal: i32, info: *const libc::siginfo_t) {
+    // SAFETY: the kernel has filled `info` in for this handler.
+    // Signals that the kernel itself sends, for a terminal too, have codes above that of kill(2) (sigaction(2)).
+    if unsafe { (*info).si_code } <= libc::SI_USER {
+        passed_on(signal, info);
+    }
+}
+
+extern "C" fn passed_on(signal: i32, _info: *const libc::siginfo_t) {
     PENDING.fetch_or(1 << signal, Ordering::SeqCst);
     if TARGET.load(Ordering::SeqCst) != 0 {
         send_pending();

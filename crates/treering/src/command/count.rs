@@ -19,8 +19,8 @@ use treering_formats::{Format, trg};
 use treering_profile::Profile;
 use treering_report::Style;
 use treering_translator::{
-    Command, CountError, Counts, Ended, Left, ProfileBuilder, ProgramCounts, TreeLimits, count_each, is_kept,
-    pass_on, pass_on_to,
+    Command, CountError, Counts, Ended, Left, ProfileBuilder, ProgramCounts, Senders, TreeLimits, count_each,
+    is_kept, pass_on, pass_on_to,
 };
 
 use super::archive::{Kept, in_archive};
@@ -200,14 +200,13 @@ impl Count {
     /// Passes signals on to the program, or ends the counting of a process that ran before.
     fn handle_signals(&self) -> Result<(), Failure> {
         expect_full_files().context("cannot wait for signals")?;
-        // The signals that this process ignores from its start do not matter for a process that ran before.
-        let passed_on = if self.pid.is_some() { PASSED_ON.to_vec() } else { heeded(PASSED_ON).collect() };
-        passed_on.into_iter().try_for_each(pass_on).context("cannot wait for signals")?;
-        match self.pid {
-            Some(_) => INTERRUPTS.into_iter().try_for_each(pass_on),
-            None => ignore_interrupts(),
-        }
-        .context("cannot wait for interrupts")
+        let passed_on = |signal: &i32| match self.pid {
+            Some(_) => pass_on(*signal, Senders::All),
+            // A signal that this process was started to ignore, as by `nohup`, the program goes on ignoring.
+            None if treering_translator::is_ignored(*signal) => Ok(()),
+            None => pass_on(*signal, Senders::Processes),
+        };
+        ENDING.iter().try_for_each(passed_on).context("cannot wait for signals")
     }
 
     fn command(&self, selected: &Selected, modelled: &model::Modelled) -> Command {
@@ -412,8 +411,9 @@ fn failure(error: CountError) -> Failure {
     against_no_counts(&error).into_iter().fold(failure, Failure::hint)
 }
 
-/// Signals that end the program and not us: the counts until then are written.
-const PASSED_ON: [i32; 2] = [libc::SIGTERM, libc::SIGHUP];
+/// Signals that end the program, or the counting of a process that ran before, and not us: the counts until then are
+/// written.
+const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
 /// Makes a file that may not grow an error of the write, and not the end of this process. The program is
 /// not affected: it does not inherit the handler, and a program that ignores the signal goes on ignoring
@@ -423,19 +423,4 @@ pub fn expect_full_files() -> io::Result<()> {
         flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     }
     Ok(())
-}
-
-/// The keys that end a program, or, if it was not started by us, leave it alone.
-const INTERRUPTS: [i32; 2] = [libc::SIGINT, libc::SIGQUIT];
-
-/// Interrupts from the terminal reach the program itself; its counts are written when it has ended.
-fn ignore_interrupts() -> io::Result<()> {
-    let unread = Arc::new(AtomicBool::new(false));
-    heeded(INTERRUPTS).try_for_each(|signal| flag::register(signal, Arc::clone(&unread)).map(drop))
-}
-
-/// The signals that this process does not ignore. A signal that it was started to ignore, as by `nohup`, it
-/// goes on ignoring, and so does the program.
-fn heeded(signals: [i32; 2]) -> impl Iterator<Item = i32> {
-    signals.into_iter().filter(|&signal| !treering_translator::is_ignored(signal))
 }

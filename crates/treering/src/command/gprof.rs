@@ -3,12 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 use treering_analysis::default_metric;
 use treering_formats::{Format, gmon, trg};
 use treering_profile::{ModuleId, Profile, merge, pluralize};
@@ -17,7 +13,7 @@ use treering_symbols::{Options, code_layout};
 
 use super::archive::{Kept, in_archive};
 use crate::calls::{Counted, add_calls_as_costs, read_folder, still_counting};
-use crate::ending::ended_by;
+use crate::ending::exit_status;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::library;
 use crate::naming::{Reachable, Wanted, name_functions};
@@ -25,6 +21,7 @@ use crate::open::open_profile;
 use crate::output::{check_target, clean_up_at_signals, keep_older, no_stream, write_whole};
 use crate::output_name::without_marks;
 use crate::page::beside;
+use crate::relay::Relay;
 use crate::stream::is_stream;
 use crate::terminal;
 use crate::word::word;
@@ -192,8 +189,7 @@ impl Gprof {
             record.args(["-F", frequency]);
         }
         record.arg("--").args(&self.command);
-        let status =
-            wait(preload(&mut record, library, folder).spawn().context("cannot start treering record")?)?;
+        let status = to_its_end(preload(&mut record, library, folder), "treering record")?;
         let was_sampled = sampled.exists();
         // Nothing was run if the sampler was refused, and nothing can be if there is no such program.
         if was_sampled || status.code() != Some(1) {
@@ -205,9 +201,8 @@ impl Gprof {
         tell!("treering: calls are counted nevertheless, without sampling where time goes");
         let mut program = Command::new(&self.command[0]);
         program.args(&self.command[1..]);
-        let child = preload(&mut program, library, folder).spawn();
-        let child = child.context(format_args!("cannot run {}", self.command[0].display()))?;
-        Ok(exit_status(wait(child)?))
+        let name = self.command[0].display().to_string();
+        Ok(exit_status(to_its_end(preload(&mut program, library, folder), &name)?))
     }
 
     /// Refuses programs that cannot report their calls.
@@ -328,32 +323,10 @@ fn preload<'a>(command: &'a mut Command, library: &Path, folder: &Path) -> &'a m
     command.env("LD_PRELOAD", libraries).env("TREERING_PG", folder).stdin(Stdio::inherit())
 }
 
-/// Waits for a process; signals that would end this one are passed on to it.
-fn wait(mut child: Child) -> Result<ExitStatus, Failure> {
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP]).context("cannot watch for signals")?;
-    let handle = signals.handle();
-    let pid = Pid::from_raw(child.id() as i32);
-    let passing = std::thread::spawn(move || {
-        // Those of a terminal reach it without us.
-        for signal in signals.forever().filter(|signal| [SIGTERM, SIGHUP].contains(signal)) {
-            if let Ok(signal) = Signal::try_from(signal) {
-                let _ = kill(pid, signal);
-            }
-        }
-    });
-    let status = child.wait();
-    handle.close();
-    let _ = passing.join();
-    status.context("cannot wait for the program")
-}
-
-fn exit_status(status: ExitStatus) -> u8 {
-    use std::os::unix::process::ExitStatusExt as _;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => code as u8,
-        (None, Some(signal)) => ended_by(signal),
-        (None, None) => 1,
-    }
+/// Runs a program to its end, and passes signals on to it.
+fn to_its_end(command: &mut Command, name: &str) -> Result<ExitStatus, Failure> {
+    let (mut child, _relay) = Relay::spawn(command).context(format_args!("cannot run {name}"))?;
+    child.wait().context(format_args!("cannot wait for {name}"))
 }
 
 /// The file that a command runs.

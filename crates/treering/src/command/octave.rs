@@ -8,8 +8,9 @@ use std::process::{Command, ExitCode, ExitStatus};
 use treering_formats::Format;
 
 use super::archive::Kept;
+use crate::ending::exit_status;
 use crate::failure::{Context as _, Failure, Outcome};
-use crate::interpreter::{self, children, exit_status, print_summary, writable};
+use crate::interpreter::{self, children, print_summary, writable};
 use crate::library;
 use crate::open::open_profile;
 use crate::output::{check_target, make_way};

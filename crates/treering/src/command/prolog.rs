@@ -10,9 +10,9 @@ use clap::ValueEnum;
 use treering_formats::{Format, trg};
 
 use super::archive::Kept;
-use crate::ending::signal_name;
+use crate::ending::{exit_status, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
-use crate::interpreter::{self, children, exit_status, print_summary, writable};
+use crate::interpreter::{self, children, print_summary, writable};
 use crate::library;
 use crate::open::{Opened, open_profile};
 use crate::output::{check_target, make_way, write_whole};

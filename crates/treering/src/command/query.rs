@@ -9,7 +9,9 @@ use treering_fleet::sql;
 use super::archive::Asked;
 use super::bench::place::Place;
 use crate::companion;
+use crate::ending::exit_status;
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::relay::Relay;
 
 /// Ask the tables of an archive in SQL
 #[derive(Debug, clap::Args)]
@@ -92,7 +94,8 @@ impl Query {
             command.stdout(Stdio::piped());
         }
         let cannot_start = format!("cannot start {}", command.get_program().display());
-        let mut running = command.stdin(Stdio::piped()).spawn().context(cannot_start)?;
+        let (mut running, _relay) =
+            Relay::spawn_group(command.stdin(Stdio::piped())).context(cannot_start)?;
         let output = running.stdout.take();
         let showing = output.map(|output| std::thread::spawn(move || show(output)));
         if let Some(mut input) = running.stdin.take() {
@@ -111,7 +114,7 @@ impl Query {
             return Err(Failure::new("tables were replaced and removed while the engine read them")
                 .hint("ask again: it will read the new ones"));
         }
-        Ok(if ended.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(ExitCode::from(exit_status(ended)))
     }
 
     /// The engine that was asked for, or that is installed, and its program.

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
 use serde_json::Value;
 use treering_testing::programs::installed;
 
@@ -373,5 +376,46 @@ fn a_question_whose_tables_are_removed_has_no_other_rows() {
         let is_error = outcome.status.code() == Some(1) && !outcome.stderr.is_empty();
         assert!(is_error || outcome.status.success() && is_right, "{engine}: {outcome:#?}");
         assert!(is_right || !outcome.stdout.contains("costs"), "{engine}: {outcome:#?}");
+    }
+}
+
+/// As by a supervisor, which knows the process that it has started. The engine went on alone.
+#[test]
+fn a_signal_to_a_query_ends_its_engine() {
+    let session = Session::new();
+    three_hosts(&session);
+    of_kept(&session, "compact", &[]);
+    // A trillion rows.
+    let digits = (0..10).map(|digit| format!("SELECT {digit} AS i")).collect::<Vec<_>>().join(" UNION ALL ");
+    let tables = ('a'..='l').map(|name| format!("d {name}")).collect::<Vec<_>>().join(", ");
+    let long = format!("WITH d AS ({digits}) SELECT SUM(a.i * l.i % 7) FROM {tables}");
+    for engine in engines() {
+        for signal in [Signal::SIGINT, Signal::SIGTERM] {
+            let mut command =
+                with_engines(&session, &["query", "--engine", engine, "--archive", "kept", &long]);
+            let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
+            let pid = Pid::from_raw(child.id().cast_signed());
+            let children = format!("/proc/{pid}/task/{pid}/children");
+            let started = || std::fs::read_to_string(&children).expect("it runs").trim().parse().ok();
+            let group = until(started).expect("the engine is started");
+            kill(pid, signal).expect("it runs");
+            assert!(!child.wait().expect("it is our child").success(), "{engine}");
+            // The program duckdb may be a script that starts another one.
+            let ended = || killpg(Pid::from_raw(group), None).err();
+            assert!(until(ended).is_some(), "{engine} goes on after {signal}");
+        }
+    }
+}
+
+/// The first answer, asked for at most a minute.
+fn until<T>(mut answer: impl FnMut() -> Option<T>) -> Option<T> {
+    let begun = Instant::now();
+    loop {
+        match answer() {
+            None if begun.elapsed() < Duration::from_secs(60) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            answer => return answer,
+        }
     }
 }

@@ -70,6 +70,7 @@ mod prolog_kernel;
 mod prolog_ports;
 mod prolog_runs;
 mod record;
+mod relayed;
 mod report;
 mod runtime;
 mod same_as_perf;

@@ -5,20 +5,16 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode, ExitStatus};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
 use treering_profile::{ModelledEvent, Profile};
 use treering_stat::{Exact, Mixes};
 use treering_symbols::{CodeReader, Options};
-use treering_translator::is_ignored;
 
 use super::Stat;
 use super::sink::Sink;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
+use crate::relay::Relay;
 
 /// The values of `--by`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -50,7 +46,7 @@ impl Stat {
         Ok(ExitCode::from(code))
     }
 
-    /// Runs `treering count` to its end, with the signals that this process gets from others.
+    /// Runs `treering count` to its end, and passes signals on to it.
     fn run_counting(&self, file: &Path) -> Result<ExitStatus, Failure> {
         let own = std::env::current_exe().context("cannot find the program treering")?;
         let mut words: Vec<OsString> = ["count", "--quiet", "--no-sources"].map(OsString::from).into();
@@ -59,21 +55,9 @@ impl Stat {
         }
         words.extend(["-o".into(), file.as_os_str().to_owned(), "--".into()]);
         words.extend(self.command.iter().cloned());
-        // Those from a terminal are sent to the program as well.
-        let signals = [SIGINT, SIGQUIT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal));
-        let mut signals = Signals::new(signals).context("cannot wait for signals")?;
-        let mut child = Command::new(own).args(words).spawn().context("cannot run treering count")?;
-        let pid = Pid::from_raw(child.id().cast_signed());
-        let handle = signals.handle();
-        let passing = std::thread::spawn(move || {
-            for signal in signals.forever().filter(|signal| [SIGTERM, SIGHUP].contains(signal)) {
-                let _ = Signal::try_from(signal).map(|signal| kill(pid, signal));
-            }
-        });
-        let status = child.wait().context("cannot wait for treering count");
-        handle.close();
-        let _ = passing.join();
-        status
+        let (mut child, _relay) =
+            Relay::spawn(Command::new(own).args(words)).context("cannot run treering count")?;
+        child.wait().context("cannot wait for treering count")
     }
 
     fn told<'a>(&self, profile: &'a Profile, end: String) -> Result<Exact<'a>, Failure> {
