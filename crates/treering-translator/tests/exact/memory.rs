@@ -70,7 +70,8 @@ fn programs_are_linked_to_any_address() {
     for address in ["10000000", "30000000", "40000000", "48000000", "58000000", CODE, "70000000", "7d000000"]
     {
         let flag = format!("-Wl,-Ttext-segment=0x{address}");
-        check(&CONTROL_FLOW.variant(&format!("at-{address}"), &["-no-pie", &flag]).build().unwrap(), &[]);
+        let program = CONTROL_FLOW.variant(&format!("at-{address}"), &["-static", "-no-pie", &flag]);
+        check(&program.build().unwrap(), &[]);
     }
     let flag = format!("-Wl,-Ttext-segment=0x{TABLES}");
     let program = CONTROL_FLOW.variant("at-tables", &["-no-pie", &flag]).build().unwrap();
