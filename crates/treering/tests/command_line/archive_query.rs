@@ -398,13 +398,29 @@ fn a_signal_to_a_query_ends_its_engine() {
             let children = format!("/proc/{pid}/task/{pid}/children");
             let started = || std::fs::read_to_string(&children).expect("it runs").trim().parse().ok();
             let group = until(started).expect("the engine is started");
+            until(|| time_of_group(group).filter(|&time| time >= 50)).expect("the engine works");
             kill(pid, signal).expect("it runs");
-            assert!(!child.wait().expect("it is our child").success(), "{engine}");
-            // The program duckdb may be a script that starts another one.
-            let ended = || killpg(Pid::from_raw(group), None).err();
-            assert!(until(ended).is_some(), "{engine} goes on after {signal}");
+            let status = until(|| child.try_wait().expect("it is our child"));
+            let ended = until(|| time_of_group(group).is_none().then_some(()));
+            // It must not outlive the test.
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+            assert!(status.is_some_and(|status| !status.success()), "{engine}, {signal}: {status:?}");
+            assert!(ended.is_some(), "{engine} goes on after {signal}");
         }
     }
+}
+
+/// The processor time of the processes of a group, in hundredths of a second; nothing if all have ended. The program
+/// `duckdb` may be a script that starts another one.
+fn time_of_group(group: i32) -> Option<u64> {
+    let processes = std::fs::read_dir("/proc").expect("it is mounted").flatten();
+    let time = |process: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let runs = fields[2] == group.to_string() && fields[0] != "Z";
+        runs.then(|| fields[11].parse::<u64>().ok()).flatten()
+    };
+    processes.filter_map(time).reduce(|all, one| all + one)
 }
 
 /// The first answer, asked for at most a minute.
