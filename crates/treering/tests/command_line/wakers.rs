@@ -87,7 +87,7 @@ fn an_empty_queue_is_waited_at_until_the_producer_signals() {
     let session = Session::new();
     let Some(places) = places(&session, "queue") else { return };
     let (all, by_producer) = ended(&places, "consume", by_thread_in("produce"));
-    assert!(all * 10 >= ROUNDS * 9 && by_producer * 10 >= all * 9, "{by_producer} of {all}: {places:#}");
+    assert!(all >= ROUNDS && by_producer * 10 >= all * 9, "{by_producer} of {all}: {places:#}");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_pipe_is_read_until_the_other_process_writes() {
     let session = Session::new();
     let Some(places) = places(&session, "pipe") else { return };
     let (all, by_sender) = ended(&places, "receive", by_thread_in("send_late"));
-    assert!(all * 10 >= ROUNDS * 9 && by_sender * 10 >= all * 9, "{by_sender} of {all}: {places:#}");
+    assert!(all >= ROUNDS && by_sender * 10 >= all * 9, "{by_sender} of {all}: {places:#}");
 }
 
 #[test]

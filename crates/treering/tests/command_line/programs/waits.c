@@ -1,6 +1,9 @@
 /* Waits that are ended in known ways, a fixed number of times each. */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -10,10 +13,23 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t filled = PTHREAD_COND_INITIALIZER, taken = PTHREAD_COND_INITIALIZER;
 static int queue, rounds;
+static atomic_int consumer_thread;
 
 __attribute__((noinline)) static void pause_for(long milliseconds) {
     struct timespec time = {0, milliseconds * 1000000};
     nanosleep(&time, 0);
+}
+
+/* Ends when a thread sleeps, however late a loaded machine runs it. */
+static void until_asleep(int process, int thread) {
+    char path[64], state = 'R';
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", process, thread);
+    while (state != 'S') {
+        pause_for(2);
+        FILE *file = fopen(path, "r");
+        if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1) exit(1);
+        fclose(file);
+    }
 }
 
 /* Four threads take a lock that each holds while it sleeps. */
@@ -37,7 +53,7 @@ __attribute__((noinline)) static void consume(void) {
 }
 
 __attribute__((noinline)) static void produce(void) {
-    pause_for(2);
+    until_asleep(getpid(), consumer_thread);
     pthread_mutex_lock(&lock);
     while (queue == 1) pthread_cond_wait(&taken, &lock);
     queue = 1;
@@ -46,11 +62,13 @@ __attribute__((noinline)) static void produce(void) {
 }
 
 static void *consumer(void *argument) {
+    consumer_thread = gettid();
     for (int round = 0; round < rounds; round++) consume();
     return argument;
 }
 
 static void *producer(void *argument) {
+    while (!consumer_thread) pause_for(1);
     for (int round = 0; round < rounds; round++) produce();
     return argument;
 }
@@ -67,7 +85,7 @@ __attribute__((noinline)) static void receive(int from) {
 }
 
 __attribute__((noinline)) static void send_late(int to) {
-    pause_for(2);
+    until_asleep(getppid(), getppid());
     if (write(to, "x", 1) != 1) exit(1);
 }
 
