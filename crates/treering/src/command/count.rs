@@ -1,6 +1,6 @@
 //! `treering count`: counts every block, instruction and call of a program, and writes a profile.
 
-mod environment;
+pub(super) mod environment;
 mod held;
 mod model;
 mod processor;

@@ -8,6 +8,7 @@ use treering_compare::{Apart, Difference, FunctionChange, Options, Sides, compar
 use treering_measure::{Launch, Output};
 use treering_profile::{FunctionId, Profile};
 
+use crate::command::count::environment::PADDING;
 use crate::command::diff::code;
 use crate::failure::{Context as _, Failure};
 use crate::open::open_profile;
@@ -38,9 +39,6 @@ pub(super) struct Exact {
     pub(super) moved: Vec<String>,
 }
 
-/// The variable that makes both commands' words and variables equally long.
-const PADDING: &str = "TREERING_PADDING";
-
 /// How often base is counted again if two runs of it differ.
 const RUNS_OF_CHANCE: usize = 5;
 
@@ -54,7 +52,7 @@ pub(super) fn count(
 ) -> Result<Exact, Failure> {
     let progress = Progress::begin();
     let folder = treering_temporary::Folder::create("compare").context("cannot make a folder for counts")?;
-    let longest = length(&commands.base.words).max(length(&commands.head.words));
+    let longest = longest(commands);
     let counted = |launch: &Launch, name: &str, doing: &str| -> Result<(Profile, Output), Failure> {
         progress.doing(doing);
         let file = folder.path().join("counts.trg");
@@ -96,9 +94,9 @@ pub(super) fn count(
 }
 
 /// The command that counts another, with everything held that moves counts, and all of the environment, as it is the same
-/// for both. Where its words are shorter than `longest`, a variable is longer, so that both commands begin with their
-/// stacks at the same address.
-fn counting(launch: &Launch, file: &Path, longest: usize, cpu: Option<&str>) -> Result<Launch, Failure> {
+/// for both. Variables are longer where its words or its program's name are shorter than the `longest`, so that the stacks
+/// of both commands begin at the same address, and so do all other variables.
+fn counting(launch: &Launch, file: &Path, longest: [usize; 2], cpu: Option<&str>) -> Result<Launch, Failure> {
     let own = std::env::current_exe().context("cannot find the program treering")?;
     let mut words: Vec<OsString> = vec![own.into_os_string()];
     words.extend(["count", "--tree", "--fixed=*", "--quiet", "--no-sources"].map(OsString::from));
@@ -106,15 +104,24 @@ fn counting(launch: &Launch, file: &Path, longest: usize, cpu: Option<&str>) -> 
     words.extend(["-o".into(), file.as_os_str().to_owned(), "--".into()]);
     words.extend(launch.words.iter().cloned());
     let mut environment = launch.environment.clone().unwrap_or_else(|| std::env::vars_os().collect());
-    environment.retain(|(name, _)| name != PADDING);
-    environment.push((PADDING.into(), "x".repeat(longest - length(&launch.words)).into()));
+    environment.retain(|(name, _)| PADDING.iter().all(|padding| name != padding));
+    for ((name, longest), length) in PADDING.into_iter().zip(longest).zip(lengths(launch)) {
+        environment.push((name.into(), "x".repeat(longest - length).into()));
+    }
     Ok(Launch { words, environment: Some(environment), ..launch.clone() })
 }
 
-/// How many bytes the kernel puts onto the stack for the words: each, and the program's name once more.
-fn length(words: &[OsString]) -> usize {
+/// How many bytes the kernel puts onto the stack before the variables, for the words, and after them, for the program's
+/// name once more.
+fn lengths(launch: &Launch) -> [usize; 2] {
     let of = |word: &OsString| word.as_bytes().len() + 1;
-    words.iter().map(of).sum::<usize>() + words.first().map_or(0, of)
+    [launch.words.iter().map(of).sum(), launch.words.first().map_or(0, of)]
+}
+
+/// The greater of each length of both commands.
+fn longest(commands: &Sides<Launch>) -> [usize; 2] {
+    let [base, head] = [&commands.base, &commands.head].map(lengths);
+    std::array::from_fn(|at| base[at].max(head[at]))
 }
 
 /// Code that the counts lack, with the reason.

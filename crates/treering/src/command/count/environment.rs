@@ -48,13 +48,21 @@ const PASSED: &[&str] = &[
     "TSAN_OPTIONS",
 ];
 
+/// Variables that lie before and after all others on the stack. `compare` gives them lengths that make up for words and
+/// names of programs of different lengths, so that the others lie at the same addresses.
+pub(in crate::command) const PADDING: [&str; 2] = ["TREERING_PADDING_BEFORE", "TREERING_PADDING_AFTER"];
+
 /// The variables that a program is passed, in the order of their names: well-known ones, and those that `more` names.
 pub(super) fn held(all: Vec<(OsString, OsString)>, more: &[String]) -> Vec<(OsString, OsString)> {
     let mut passed = all;
     passed.retain(|(name, _)| {
         PASSED.iter().any(|passed| matches(passed, name)) || more.iter().any(|passed| matches(passed, name))
     });
-    passed.sort();
+    let [before, after] = PADDING;
+    passed.sort_by(|one, other| {
+        let place = |(name, _): &(OsString, OsString)| (name != before, name == after);
+        place(one).cmp(&place(other)).then_with(|| one.cmp(other))
+    });
     passed
 }
 
@@ -85,5 +93,13 @@ mod tests {
         };
         assert_eq!(names(&[]), "LC_ALL PATH XDG_DATA_HOME");
         assert_eq!(names(&["MINE", "Z*"]), "LC_ALL MINE PATH XDG_DATA_HOME ZED");
+    }
+
+    #[test]
+    fn variables_of_compare_lie_around_the_others() {
+        let names = ["TREERING_PADDING_AFTER", "ZED", "PATH", "TREERING_PADDING_BEFORE"];
+        let all = names.map(|name| (OsString::from(name), OsString::from("x")));
+        let order: Vec<_> = held(all.to_vec(), &["*".to_owned()]).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(order, ["TREERING_PADDING_BEFORE", "PATH", "ZED", "TREERING_PADDING_AFTER"]);
     }
 }
