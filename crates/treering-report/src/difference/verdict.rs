@@ -85,10 +85,15 @@ fn text(difference: &Difference, outcome: Outcome, interval: Option<(f64, f64)>)
     if difference.run.change() == 0 && (difference.is_exact || changed == 0) {
         let both = format!("{} {metric} in both", cost(difference.unit, difference.run.base.cost as f64));
         let functions = plural(difference.pairing.groups.len() as u64 - 1, "function");
+        let all = if functions == "1 function" {
+            "the one function".to_owned()
+        } else {
+            format!("all {functions}")
+        };
         return match changed {
             // Few samples are equal by chance.
-            0 if outcome == Outcome::Undecided => format!("undecided: {both}, all {functions} equal"),
-            0 => format!("no difference: {both}, all {functions} equal"),
+            0 if outcome == Outcome::Undecided => format!("undecided: {both}, {all} equal"),
+            0 => format!("no difference: {both}, {all} equal"),
             _ => format!("no change of the run: {both}; {} of {functions} differ", grouped(changed as u64)),
         };
     }

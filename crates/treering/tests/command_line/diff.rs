@@ -201,6 +201,9 @@ fn samples_of_one_run_each_are_undecided() {
         equal.stdout.contains("in both, all 3 functions equal\n") && equal.status.code() == Some(3),
         "{equal:#?}"
     );
+    std::fs::write(session.path("one.folded"), "main 100\n").expect("it can be written");
+    let one = session.run(&["diff", "one.folded", "one.folded"]);
+    assert!(one.stdout.contains("in both, the one function equal\n"), "{one:#?}");
     let outcome = session.run(&["diff", "a.folded", "b.folded", "--limit", "5%", "--top", "5"]);
     assert_eq!(outcome.status.code(), Some(3), "{outcome:#?}");
     let rows: Vec<&str> = outcome.stdout.lines().filter(|line| line.trim_start().starts_with('+')).collect();
