@@ -12,19 +12,13 @@ use crate::session::{Outcome, Session, program, words};
 use crate::skip;
 
 /// Starts a recording of a program that does not end by itself, in a process group of its own,
-/// as a shell with job control does. A test that runs in the background may have inherited that
-/// interrupts are ignored, which a shell at a keyboard does not hand on.
+/// as a shell with job control does.
 fn start(session: &Session, options: &[&str]) -> Child {
     let mut all = words(&["record"]);
     all.extend(words(options));
     all.push("--".into());
     all.extend(program(&KNOWN_SHARES.build().expect("the compiler is installed"), &["1000000"]));
-    let treering = session.command(&all);
-    let mut command = Command::new("env");
-    command.arg("--default-signal=INT,QUIT,HUP").arg(treering.get_program()).args(treering.get_args());
-    command.current_dir(session.path(".")).stdin(Stdio::null());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.process_group(0).spawn().expect("treering runs")
+    session.command(&all).process_group(0).spawn().expect("treering runs")
 }
 
 fn group(child: &Child) -> Pid {

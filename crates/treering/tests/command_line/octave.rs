@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::session::treering_command;
 use crate::skip;
 
 const TREERING: &str = env!("CARGO_BIN_EXE_treering");
@@ -384,7 +385,7 @@ fn a_recording_survives_the_death_of_octave() {
     std::fs::write(folder.join("loop.m"), script).expect("written");
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let _ = std::fs::remove_file(folder.join("ready"));
-        let mut child = Command::new(TREERING)
+        let mut child = treering_command()
             .args(["octave", "loop.m"])
             .current_dir(&folder)
             .stdin(Stdio::null())

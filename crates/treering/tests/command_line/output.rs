@@ -3,7 +3,6 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
-use std::process::Command;
 
 use treering_profile::{Function, Metric, Profile, RecursionRule, Unit};
 
@@ -115,20 +114,6 @@ fn leftovers(session: &Session) -> Vec<String> {
     names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.contains(".part")).collect()
 }
 
-/// The command, run with all signals at their defaults: shells start background jobs with SIGINT ignored.
-fn signalled_by_default(command: &Command) -> Command {
-    let mut all = Command::new("env");
-    all.arg("--default-signal").arg(command.get_program()).args(command.get_args());
-    all.current_dir(command.get_current_dir().expect("a session has a directory"));
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => all.env(name, value),
-            None => all.env_remove(name),
-        };
-    }
-    all
-}
-
 #[test]
 fn a_signal_leaves_no_half_of_a_file() {
     let session = session();
@@ -136,8 +121,8 @@ fn a_signal_leaves_no_half_of_a_file() {
     deep(&session, 30_000);
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let output = format!("out-{signal}");
-        let export = session.command(&["export", "--yes", "--to", "pprof", "deep.trg", "-o", &output]);
-        let mut child = signalled_by_default(&export).spawn().expect("treering runs");
+        let mut export = session.command(&["export", "--yes", "--to", "pprof", "deep.trg", "-o", &output]);
+        let mut child = export.spawn().expect("treering runs");
         while leftovers(&session).is_empty() && child.try_wait().expect("it is ours").is_none() {
             std::thread::yield_now();
         }

@@ -9,8 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::prolog::{Prolog, counts, library, text};
-
-const TREERING: &str = env!("CARGO_BIN_EXE_treering");
+use crate::session::treering_command;
 
 /// The ways to profile.
 const WAYS: [&[&str]; 3] = [&[], &["--clock", "wall"], &["--ports"]];
@@ -36,8 +35,8 @@ fibs :- concurrent(2, [fib(15, _), fib(15, _)], []).
 
 fn command(prolog: &Prolog, arguments: &[&str]) -> Command {
     std::fs::write(prolog.folder.join("program.pl"), PROGRAM).expect("the program can be written");
-    let mut command = Command::new("env");
-    command.args(["--default-signal=INT", TREERING, "prolog"]).args(arguments);
+    let mut command = treering_command();
+    command.arg("prolog").args(arguments);
     command.current_dir(&prolog.folder).stdin(Stdio::null());
     command
 }
@@ -200,7 +199,7 @@ fn folders_of_any_name_will_do() {
             if !plain.status.success() {
                 continue; // SWI-Prolog itself does not start in folders whose names it cannot read
             }
-            let mut command = Command::new(TREERING);
+            let mut command = treering_command();
             command.arg("prolog").args(way).args(["-q", "program.pl", "-g", "work(3)"]);
             let output = command.current_dir(&folder).env("LC_ALL", locale).output().expect("treering runs");
             assert!(output.status.success(), "{way:?} {locale} {name:?} {}", text(&output.stderr));

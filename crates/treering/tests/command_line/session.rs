@@ -45,6 +45,14 @@ pub(crate) fn treering() -> PathBuf {
         .map_or_else(|| env!("CARGO_BIN_EXE_treering").into(), PathBuf::from)
 }
 
+/// The command `treering`, with signals as a shell at a keyboard hands them on: a test that runs in the background may have
+/// inherited that some are ignored.
+pub(crate) fn treering_command() -> Command {
+    let mut command = Command::new("/usr/bin/env");
+    command.arg("--default-signal").arg(treering());
+    command
+}
+
 /// Where tests write, beside the tested program.
 pub(crate) fn scratch() -> PathBuf {
     std::env::var_os("CARGO_TARGET_TMPDIR").map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from)
@@ -66,7 +74,7 @@ impl Session {
 
     /// `treering`, to be run in this directory without a terminal.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
-        let mut command = Command::new(treering());
+        let mut command = treering_command();
         command.args(arguments).current_dir(&self.directory).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.env("XDG_CACHE_HOME", self.path("cache"));

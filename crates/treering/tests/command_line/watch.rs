@@ -199,11 +199,7 @@ fn a_program_that_cannot_be_watched_is_refused_with_a_hint() {
 #[test]
 fn a_request_to_end_is_no_failure() {
     let Some((session, _running)) = running(&["1", "forever"]) else { return };
-    let treering = session.command(&["watch", "-i", "30"]);
-    // A test that runs in the background may have inherited that interrupts are ignored.
-    let mut command = Command::new("env");
-    command.arg("--default-signal=INT").arg(treering.get_program()).args(treering.get_args());
-    command.current_dir(session.path(".")).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = session.command(&["watch", "-i", "30"]);
     let mut watching = command.process_group(0).spawn().expect("treering runs");
     let mut first = [0; 8];
     let output = watching.stdout.as_mut().expect("it is a pipe");
