@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// The process that gets the signals; 0 while there is none.
+/// The process, or the negative number of the process group, that gets the signals; 0 while there is none.
 static TARGET: AtomicI32 = AtomicI32::new(0);
 /// Signals that came and were not passed on yet, each as the bit of its number.
 static PENDING: AtomicU64 = AtomicU64::new(0);
@@ -17,7 +17,7 @@ pub enum Senders {
     Processes,
 }
 
-/// Has this process pass a signal on to the process that [`pass_on_to`] names, also if the signal comes before that.
+/// Has this process pass a signal on to what [`pass_on_to`] names, also if the signal comes before that.
 /// It uses no waiting thread: starting and ending one takes a hundredth of the time of a program that does nothing.
 ///
 /// # Errors
@@ -41,9 +41,10 @@ pub fn pass_on(signal: i32, senders: Senders) -> io::Result<()> {
     }
 }
 
-/// Names the process that signals are passed on to, and passes on those that have come.
-pub fn pass_on_to(pid: i32) {
-    TARGET.store(pid, Ordering::SeqCst);
+/// Names the process that signals are passed on to, and passes on those that have come. A negative number names a
+/// process group, as for kill(2). With `None` later signals wait for the next process; say so once it has ended.
+pub fn pass_on_to(target: Option<i32>) {
+    TARGET.store(target.unwrap_or(0), Ordering::SeqCst);
     send_pending();
 }
 
@@ -74,20 +75,22 @@ extern "C" fn passed_on_from_process(signal: i32, info: *const libc::siginfo_t) 
 
 extern "C" fn passed_on(signal: i32, _info: *const libc::siginfo_t) {
     PENDING.fetch_or(1 << signal, Ordering::SeqCst);
-    if TARGET.load(Ordering::SeqCst) != 0 {
-        send_pending();
-    }
+    send_pending();
 }
 
 fn send_pending() {
-    let (pid, mut pending) = (TARGET.load(Ordering::SeqCst), PENDING.swap(0, Ordering::SeqCst));
+    let target = TARGET.load(Ordering::SeqCst);
+    if target == 0 {
+        return;
+    }
+    let mut pending = PENDING.swap(0, Ordering::SeqCst);
     // SAFETY: `errno` is the calling thread's, which the interrupted code may be using, so it is restored.
-    // The signal goes to a process that was started or attached to; if that has just ended, nothing happens.
+    // The signal goes to processes that were started or attached to; if these have just ended, nothing happens.
     unsafe {
         let error = *libc::__errno_location();
         while pending != 0 {
             let signal = pending.trailing_zeros();
-            libc::kill(pid, signal as i32);
+            libc::kill(target, signal as i32);
             pending &= pending - 1;
         }
         *libc::__errno_location() = error;

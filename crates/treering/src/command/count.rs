@@ -33,6 +33,7 @@ use crate::hint::against_no_counts;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{cannot_write, check_target, create_new, write_whole};
 use crate::page::beside;
+use crate::relay::ENDING;
 use crate::selected::Selected;
 use crate::stream::Stream;
 use crate::terminal;
@@ -172,7 +173,9 @@ impl Count {
             // The model's counts are summed up from them.
             programs.extend((!modelled.is_empty()).then_some(program));
         };
-        let mut counts = count_each(&command, pass_on_to, ended).map_err(failure)?;
+        let counted = count_each(&command, |pid| pass_on_to(Some(pid)), ended);
+        pass_on_to(None);
+        let mut counts = counted.map_err(failure)?;
         counts.programs = programs;
         let partly = self.partly(&selected, &counts, &totals);
         let hidden_files = made.take_hidden_files();
@@ -197,7 +200,8 @@ impl Count {
         self.outcome(&mut counts, written, shown)
     }
 
-    /// Passes signals on to the program, or ends the counting of a process that ran before.
+    /// Passes signals on to the program, or ends the counting of a process that ran before: the counts until then are
+    /// written.
     fn handle_signals(&self) -> Result<(), Failure> {
         expect_full_files().context("cannot wait for signals")?;
         let passed_on = |signal: &i32| match self.pid {
@@ -410,10 +414,6 @@ fn failure(error: CountError) -> Failure {
     }
     against_no_counts(&error).into_iter().fold(failure, Failure::hint)
 }
-
-/// Signals that end the program, or the counting of a process that ran before, and not us: the counts until then are
-/// written.
-const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
 
 /// Makes a file that may not grow an error of the write, and not the end of this process. The program is
 /// not affected: it does not inherit the handler, and a program that ignores the signal goes on ignoring
