@@ -537,6 +537,7 @@ async function places() {
   await show({}, "futex_wait");
   const owners = await text(".owners");
   check(/^from the program’s own locked 75\.0 % light 25\.0 %/.test(owners.replace(/\s+/g, " ")), `futex_wait comes ${owners}`);
+  check((await page.$("[role=grid] .owners")) === null, "buttons are in no grid, except in its cells");
   await show({}, "locked");
   check((await text(".owners")) === "", "an own function needs none");
   await open(made("threads.trg"));

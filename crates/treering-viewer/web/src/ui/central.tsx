@@ -248,7 +248,10 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
   );
   const sum = (rows: LineRow[]) => rows.reduce((all, row) => ({ self: all.self + row.self, total: all.total + row.total, calls: all.calls + row.calls }), { self: 0, total: 0, calls: 0 });
   const [above, below] = [sum(line.callers), sum(line.callees)];
+  // Owners can be clicked, which in a grid only its cells may.
   return (
+    <>
+    <Owners fn={fn} />
     <div class="table central-table scroll" role="grid" {...cursor.grid} aria-label={`central line of ${theProfile().fullName(fn)}`} tabIndex={0}
       style={{ "--columns": template }}>
       <div class="row head" role="row">
@@ -259,7 +262,6 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
         {ports.map((port) => <span class="r" role="columnheader">{port === "exceptions" ? "except." : port}</span>)}
         {bar && <span aria-hidden="true" />}<span role="columnheader">function</span>
       </div>
-      <Owners fn={fn} />
       <p class="group">{line.callers.length === 1 ? "1 caller" : `${grouped(line.callers.reduce((sum, row) => sum + row.left, 0))} callers`}: who asked for it{mark && " (divided by calls, as gprof does)"}</p>
       {rowsOf("callers", line.callers, (row) => rowOf(row, true))}
       <div class="row sum" role="row">
@@ -286,6 +288,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
         </span>
       </div>
     </div>
+    </>
   );
 }
 
