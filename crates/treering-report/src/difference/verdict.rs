@@ -84,12 +84,9 @@ fn text(difference: &Difference, outcome: Outcome, interval: Option<(f64, f64)>)
     let changed = difference.functions.iter().filter(|row| row.self_cost.change() != 0).count();
     if difference.run.change() == 0 && (difference.is_exact || changed == 0) {
         let both = format!("{} {metric} in both", cost(difference.unit, difference.run.base.cost as f64));
-        let functions = plural(difference.pairing.groups.len() as u64 - 1, "function");
-        let all = if functions == "1 function" {
-            "the one function".to_owned()
-        } else {
-            format!("all {functions}")
-        };
+        let count = difference.pairing.groups.len() as u64 - 1;
+        let functions = plural(count, "function");
+        let all = if count == 1 { "the one function".to_owned() } else { format!("all {functions}") };
         return match changed {
             // Few samples are equal by chance.
             0 if outcome == Outcome::Undecided => format!("undecided: {both}, {all} equal"),
