@@ -1,6 +1,6 @@
 //! One run of a command.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::os::fd::AsFd as _;
@@ -37,6 +37,29 @@ impl Launch {
     /// A command that runs as this process does, for as long as it likes.
     pub fn new(words: Vec<OsString>) -> Self {
         Self { words, ..Self::default() }
+    }
+
+    /// The program's file, searched in the command's `PATH` where its name has no slash.
+    ///
+    /// # Errors
+    /// The command has no words, or there is no such program.
+    pub fn program(&self) -> Result<PathBuf, LaunchError> {
+        let program = self.words.first().ok_or(LaunchError::NoCommand)?;
+        if program.as_bytes().contains(&b'/') {
+            return Ok(PathBuf::from(program));
+        }
+        let path = match &self.environment {
+            Some(all) => all.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone()),
+            None => std::env::var_os("PATH"),
+        };
+        let is_program = |file: &PathBuf| {
+            file.is_absolute()
+                && nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok()
+                && file.is_file()
+        };
+        let path = path.unwrap_or_else(|| "/usr/bin:/bin".into());
+        let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(is_program);
+        found.ok_or_else(|| LaunchError::NotFound(program.to_owned()))
     }
 
     fn is_stopped(&self) -> bool {
@@ -143,7 +166,7 @@ impl std::error::Error for LaunchError {}
 /// When it cannot be run or measured, or has not ended in time. A program that fails is no error.
 pub fn run(launch: &Launch) -> Result<Sample, LaunchError> {
     let program = launch.words.first().ok_or(LaunchError::NoCommand)?;
-    let file = find(program, launch)?;
+    let file = launch.program()?;
     let (mut output, mut errors) = (capture()?, capture()?);
     let (mut report, to_report) = io::pipe().map_err(|error| LaunchError::System("make a pipe", error))?;
     let input = launch.input.as_deref().unwrap_or(Path::new("/dev/null"));
@@ -196,25 +219,6 @@ fn capture() -> Result<File, LaunchError> {
 
 fn share(file: &File) -> Result<Stdio, LaunchError> {
     file.try_clone().map(Stdio::from).map_err(|error| LaunchError::System("share a file", error))
-}
-
-/// The program's file.
-fn find(program: &OsStr, launch: &Launch) -> Result<PathBuf, LaunchError> {
-    if program.as_bytes().contains(&b'/') {
-        return Ok(PathBuf::from(program));
-    }
-    let path = match &launch.environment {
-        Some(all) => all.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone()),
-        None => std::env::var_os("PATH"),
-    };
-    let is_program = |file: &PathBuf| {
-        file.is_absolute()
-            && nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok()
-            && file.is_file()
-    };
-    let path = path.unwrap_or_else(|| "/usr/bin:/bin".into());
-    let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(is_program);
-    found.ok_or_else(|| LaunchError::NotFound(program.to_owned()))
 }
 
 /// Waits for the launcher's report, and then for the launcher. Says whether there is a report.

@@ -1,6 +1,6 @@
 //! Both commands counted exactly, the base twice.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -112,10 +112,10 @@ fn counting(launch: &Launch, file: &Path, longest: [usize; 2], cpu: Option<&str>
 }
 
 /// How many bytes the kernel puts onto the stack before the variables, for the words, and after them, for the program's
-/// name once more.
+/// path. That of a program that is not found does not matter.
 fn lengths(launch: &Launch) -> [usize; 2] {
-    let of = |word: &OsString| word.as_bytes().len() + 1;
-    [launch.words.iter().map(of).sum(), launch.words.first().map_or(0, of)]
+    let of = |word: &OsStr| word.as_bytes().len() + 1;
+    [launch.words.iter().map(|word| of(word)).sum(), launch.program().map_or(0, |path| of(path.as_os_str()))]
 }
 
 /// The greater of each length of both commands.
