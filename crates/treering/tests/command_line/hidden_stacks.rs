@@ -42,15 +42,18 @@ fn an_array_at_the_stack_pointer_cuts_only_the_first_stacks() {
     assert!(above > (0.96 - few) * below, "{above} for {below}");
 }
 
+/// On a loaded machine `record` comes to a stack when the program has long gone on, and more stacks are cut: each is
+/// counted.
 #[test]
 fn outer_frames_that_may_have_changed_are_said_to_be_read_later() {
     let session = Session::new();
-    let flat = record(&session, &[], "fresh", "40");
+    let flat = record(&session, &[], "fresh", "400");
     let (one, other) = (flat.cost("one_way").total, flat.cost("other_way").total);
-    let certain = one + other > 0.5 * flat.cost("hot").total;
+    let whole = flat.cost("hot").total - cut(&flat) * flat.run_cost();
     let notes = flat.0["run"]["notes"].to_string();
     let told = notes.contains("some milliseconds later") || notes.contains("could not be read reliably");
-    assert!(certain && (told || cut(&flat) < 0.02), "{:#}", flat.0["run"]);
+    assert!(one + other > 0.97 * whole, "{one} and {other} for {whole}: {:#}", flat.0["run"]);
+    assert!(told || cut(&flat) < 0.02, "{:#}", flat.0["run"]);
 }
 
 #[test]
