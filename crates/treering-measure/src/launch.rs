@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sha2::{Digest as _, Sha256};
+use treering_proc::programs_on_path;
 
 use crate::launcher::{Launcher, Report, kill_session};
 
@@ -45,20 +46,15 @@ impl Launch {
     /// The command has no words, or there is no such program.
     pub fn program(&self) -> Result<PathBuf, LaunchError> {
         let program = self.words.first().ok_or(LaunchError::NoCommand)?;
-        if program.as_bytes().contains(&b'/') {
-            return Ok(PathBuf::from(program));
-        }
         let path = match &self.environment {
             Some(all) => all.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone()),
             None => std::env::var_os("PATH"),
         };
-        let is_program = |file: &PathBuf| {
-            file.is_absolute()
-                && nix::unistd::access(file, nix::unistd::AccessFlags::X_OK).is_ok()
-                && file.is_file()
+        let found = if program.as_bytes().contains(&b'/') {
+            Some(PathBuf::from(program))
+        } else {
+            programs_on_path(program, path.as_deref()).find(|file| file.is_absolute())
         };
-        let path = path.unwrap_or_else(|| "/usr/bin:/bin".into());
-        let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(is_program);
         found.ok_or_else(|| LaunchError::NotFound(program.to_owned()))
     }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
 
+use treering_proc::find_program;
 use treering_profile::Profile;
 
 /// Programs whose sampling the kernel ended.
@@ -33,7 +33,8 @@ impl Rights {
 
     /// Notes that a program was launched of which no sample came.
     pub(crate) fn note_unseen(&mut self, program: &OsStr) {
-        let found = find(program).and_then(|path| Some((path.metadata().ok()?, path)));
+        let found = find_program(program, std::env::var_os("PATH").as_deref());
+        let found = found.and_then(|path| Some((path.metadata().ok()?, path)));
         let Some((about, path)) = found else { return };
         let takes_rights = about.mode() & (libc::S_ISUID | libc::S_ISGID) != 0;
         let is_secret =
@@ -58,15 +59,6 @@ impl Rights {
             ));
         }
     }
-}
-
-/// The file of a program, as a shell would find it.
-fn find(program: &OsStr) -> Option<PathBuf> {
-    if program.as_encoded_bytes().contains(&b'/') {
-        return Some(Path::new(program).to_owned());
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|path| path.is_file())
 }
 
 #[cfg(test)]

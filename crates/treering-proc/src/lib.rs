@@ -1,9 +1,10 @@
-//! Facts about running processes from `/proc`, and where the loader maps their files.
+//! Facts about running processes from `/proc`, where the loader maps their files, and which file a command runs.
 //!
 //! Samplers, symbolisers, the translator and the command line need the same: which files a process has mapped and
 //! where ([`mappings`]), the names of its threads ([`threads`], [`thread_name`]), its state ([`status`]), when it started
 //! ([`started_unix_ns`]), the kernel's own code in it ([`vdso_image`]), and where the segments of an ELF file lie
-//! ([`segments`], [`build_id`]). Each of these is read here, once.
+//! ([`segments`], [`build_id`]). Which file a name stands for on `PATH` is here as well ([`find_program`]). Each of these
+//! is read here, once.
 //!
 //! It holds no state, changes nothing, and reads no symbols. A process may end at any moment, so a file that cannot
 //! be read is nothing and not an error. Linux only.
@@ -20,6 +21,7 @@ mod elf;
 mod mapping;
 mod memory;
 mod process;
+mod search;
 pub mod status;
 
 pub use elf::{Layout, build_id, segments};
@@ -28,4 +30,5 @@ pub use memory::{read_memory, vdso_image};
 pub use process::{
     command_line, has_ended, is_of_kernel, processor_time, start_ticks, started_unix_ns, thread_name, threads,
 };
+pub use search::{find_program, programs_on_path};
 pub use status::{inner_pid, peak_memory, user};

@@ -4,11 +4,11 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use treering_proc::find_program;
 use treering_profile::UncountedReason;
 use treering_x86::processor::Level;
 
@@ -365,7 +365,10 @@ fn prepare(command: &Command, name: &OsStr) -> Result<Launch, CountError> {
     let variable = |name: &OsStr, value: &OsStr| [name.as_bytes(), b"=", value.as_bytes()].concat();
     let environment = command.environment.iter().map(|(name, value)| variable(name, value));
     let environment: Vec<Vec<u8>> = environment.collect();
-    let path = find(name, &command.environment).ok_or_else(|| CountError::NotFound(name.to_owned()))?;
+    let path =
+        command.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+    let path = find_program(name, path).filter(|path| path.exists());
+    let path = path.ok_or_else(|| CountError::NotFound(name.to_owned()))?;
     let text =
         |bytes: &[u8]| CString::new(bytes).map_err(|error| CountError::Start(name.to_owned(), error.into()));
     let arguments = command.words.iter().map(|word| text(word.as_bytes())).collect::<Result<_, _>>()?;
@@ -382,19 +385,6 @@ fn prepare(command: &Command, name: &OsStr) -> Result<Launch, CountError> {
         launch.silence(nothing.map_err(|error| CountError::Start(name.to_owned(), error))?.into());
     }
     Ok(launch)
-}
-
-/// The program's file, searched as a shell with that environment does.
-fn find(name: &OsStr, environment: &[(OsString, OsString)]) -> Option<PathBuf> {
-    let is_program = |path: &Path| {
-        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    if name.as_bytes().contains(&b'/') {
-        return Path::new(name).exists().then(|| name.into());
-    }
-    let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-    let path = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
-    std::env::split_paths(path).map(|directory| directory.join(name)).find(|path| is_program(path))
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! `treering-query`: a program of its own, with an engine for SQL and a client of S3.
 
+use std::ffi::OsStr;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+use treering_proc::programs_on_path;
 
 use crate::failure::{Context as _, Failure};
 
@@ -14,11 +17,10 @@ pub fn find() -> Option<PathBuf> {
     beside.filter(|path| path.is_file()).or_else(|| on_path(NAME))
 }
 
-/// A program on PATH.
+/// A program on PATH. None from the current folder, which may be somebody else's.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
-    let mut folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
-    folders.find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
+    programs_on_path(OsStr::new(name), Some(&path)).find(|program| program.is_absolute())
 }
 
 /// How to get it.

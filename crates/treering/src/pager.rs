@@ -5,6 +5,8 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use treering_proc::find_program;
+
 use crate::failure::Failure;
 use crate::terminal;
 
@@ -42,13 +44,11 @@ fn chosen() -> Option<OsString> {
     let set = ["TREERING_PAGER", "PAGER"].into_iter().find_map(std::env::var_os);
     match set {
         Some(pager) => Some(pager).filter(|pager| !pager.is_empty() && pager != "cat"),
-        None => is_installed(USUAL).then(|| USUAL.into()),
+        None => {
+            let path = std::env::var_os("PATH");
+            find_program(OsStr::new(USUAL), path.as_deref()).is_some().then(|| USUAL.into())
+        }
     }
-}
-
-fn is_installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 /// Starts it by the shell, as it may have options.

@@ -1,12 +1,13 @@
 //! `treering gprof`: calls of a program compiled with `-pg`, counted exactly, beside sampled costs.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use treering_analysis::default_metric;
 use treering_formats::{Format, gmon, trg};
+use treering_proc::find_program;
 use treering_profile::{ModuleId, Profile, merge, pluralize};
 use treering_report::{Style, plural};
 use treering_symbols::{Options, code_layout};
@@ -207,7 +208,10 @@ impl Gprof {
 
     /// Refuses programs that cannot report their calls.
     fn check_program(&self) -> Result<(), Failure> {
-        let Some(program) = self.command.first().and_then(|name| find_program(name)) else { return Ok(()) };
+        let path = std::env::var_os("PATH");
+        let Some(program) = self.command.first().and_then(|name| find_program(name, path.as_deref())) else {
+            return Ok(());
+        };
         // A file that is no program may be a script that starts one.
         let Ok(layout) = code_layout(&program, &Options::default()) else { return Ok(()) };
         if layout.is_dynamic {
@@ -327,15 +331,6 @@ fn preload<'a>(command: &'a mut Command, library: &Path, folder: &Path) -> &'a m
 fn to_its_end(command: &mut Command, name: &str) -> Result<ExitStatus, Failure> {
     let (mut child, _relay) = Relay::spawn(command).context(format_args!("cannot run {name}"))?;
     child.wait().context(format_args!("cannot wait for {name}"))
-}
-
-/// The file that a command runs.
-fn find_program(name: &OsStr) -> Option<PathBuf> {
-    if Path::new(name).components().count() > 1 {
-        return Some(PathBuf::from(name));
-    }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
 /// Whether a program linked statically has the library in it, which the name of its variable tells.
