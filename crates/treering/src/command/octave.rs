@@ -126,7 +126,7 @@ impl Octave {
         let inputs: Vec<&Path> = script.map(Path::new).into_iter().collect();
         check_target(&self.output, &inputs, Format::Trg, self.force)?;
         if self.view {
-            beside(&self.output, false)?;
+            beside(&self.output, self.force)?;
         }
         make_way(&self.output, self.force)?;
         let folder = Folder::create(&self.options(), &writable(&self.output)?, script.map(Path::new))?;
@@ -199,7 +199,7 @@ impl Octave {
         }
         if self.view {
             // Where the name was in use, the profile has another one.
-            let shown = beside(&output, false).and_then(|page| page.show(self.quiet));
+            let shown = beside(&output, self.force).and_then(|page| page.show(self.quiet));
             shown.map_err(|failure| failure.status(code.max(1)))?;
         }
         Ok(ExitCode::from(code))

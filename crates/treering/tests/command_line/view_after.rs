@@ -34,6 +34,25 @@ fn the_page_is_beside_the_profile_and_the_status_is_the_programs() {
 }
 
 #[test]
+fn a_foreign_page_is_replaced_by_force() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/octave/some_script.m");
+    let script = script.to_str().expect("its path is text");
+    for (collector, program) in
+        [("record", &["--", "true"][..]), ("count", &["--", "true"]), ("octave", &[script])]
+    {
+        if collector == "octave" && octave("--force").is_none() {
+            continue;
+        }
+        let session = Session::new();
+        std::fs::write(session.path("a.html"), "<p>mine</p>").expect("the folder can be written");
+        let outcome = run(&session, &[&[collector, "--view", "--force", "-o", "a.trg"], program].concat());
+        assert!(outcome.status.success(), "{collector}: {outcome:#?}");
+        let page = std::fs::read_to_string(session.path("a.html")).expect("it is there");
+        assert!(page.starts_with("<!doctype html>"), "{collector}: {page}");
+    }
+}
+
+#[test]
 fn a_script_of_octave_gets_a_page_too() {
     if octave("--view").is_none() {
         return;
