@@ -329,39 +329,24 @@ fn indexes(marks: &[bool]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use treering_profile::{Metric, RecursionRule, Unit};
-
-    use crate::{FunctionSet, Selection};
-
     use super::*;
+    use crate::flat_profile::flat_profile;
+    use crate::{FunctionSet, Selection};
 
     /// `main` calls `a` and `b`; both call `sort`, which calls `compare`; `a` alone calls `own`.
     fn profile(measured: bool) -> Profile {
-        let mut profile = Profile::new(RecursionRule::Full);
-        let metric = profile.add_metric(Metric::exact("Ir", Unit::Count));
-        let thread = profile.add_single_thread("demo");
-        let root = profile.threads[thread.index()].root;
-        let mut add = |name: &str, cost: u64| {
-            let name = profile.strings.intern(name);
-            let function = profile.functions.intern(Function::named(name));
-            let node = profile.tree.child(root, function, None);
-            profile.tree.add_self_cost(metric, node, cost);
-            function
-        };
-        let costs = [("main", 1), ("a", 2), ("b", 3), ("sort", 40), ("compare", 50), ("own", 4)];
-        let [main, a, b, sort, compare, own] = costs.map(|(name, cost)| add(name, cost));
-        for (caller, callee, calls, cost) in [
-            (main, a, 1, 86),
-            (main, b, 2, 13),
-            (a, sort, 8, 80),
-            (a, own, 3, 4),
-            (b, sort, 1, 10),
-            (sort, compare, 90, 50),
-        ] {
-            let total_costs = if measured { vec![(metric, cost)] } else { Vec::new() };
-            profile.add_arc(Arc { caller, callee, call_site: None, calls, total_costs });
-        }
-        profile
+        let own = [("main", 1), ("a", 2), ("b", 3), ("sort", 40), ("compare", 50), ("own", 4)];
+        let arcs = [
+            ("main", "a", 1, 86),
+            ("main", "b", 2, 13),
+            ("a", "sort", 8, 80),
+            ("a", "own", 3, 4),
+            ("b", "sort", 1, 10),
+            ("sort", "compare", 90, 50),
+        ];
+        let arcs =
+            arcs.map(|(caller, callee, calls, cost)| (caller, callee, calls, measured.then_some(cost)));
+        flat_profile(&own, &arcs)
     }
 
     fn select(profile: &Profile, focus: &str, ignore: &str) -> Profile {

@@ -190,32 +190,24 @@ fn node(cost: &FunctionCost, depth: usize) -> TreeNode {
 
 #[cfg(test)]
 mod tests {
-    use treering_profile::{Function, Metric, RecursionRule, Unit};
+    use treering_profile::MetricId;
 
     use super::*;
+    use crate::flat_profile::flat_profile;
 
     /// `main` calls `a` and `b`, both call `sort`, which calls `compare`; `log` is called by `b` alone.
     fn profile() -> (Profile, Basis) {
-        let mut profile = Profile::new(RecursionRule::Full);
-        let metric = profile.add_metric(Metric::exact("Ir", Unit::Count));
-        let thread = profile.add_single_thread("demo");
-        let root = profile.threads[thread.index()].root;
-        let mut add = |name: &str, cost: u64| {
-            let name = profile.strings.intern(name);
-            let function = profile.functions.intern(Function::named(name));
-            let node = profile.tree.child(root, function, None);
-            profile.tree.add_self_cost(metric, node, cost);
-            function
-        };
-        let costs = [("main", 1), ("a", 2), ("b", 3), ("sort", 40), ("compare", 50), ("log", 4)];
-        let [main, a, b, sort, compare, log] = costs.map(|(name, cost)| add(name, cost));
-        let arcs =
-            [(main, a, 82), (main, b, 17), (a, sort, 80), (b, sort, 10), (sort, compare, 50), (b, log, 4)];
-        for (caller, callee, cost) in arcs {
-            let total_costs = vec![(metric, cost)];
-            profile.add_arc(treering_profile::Arc { caller, callee, call_site: None, calls: 1, total_costs });
-        }
-        let basis = Basis::of(&profile, metric);
+        let own = [("main", 1), ("a", 2), ("b", 3), ("sort", 40), ("compare", 50), ("log", 4)];
+        let arcs = [
+            ("main", "a", 82),
+            ("main", "b", 17),
+            ("a", "sort", 80),
+            ("b", "sort", 10),
+            ("sort", "compare", 50),
+            ("b", "log", 4),
+        ];
+        let profile = flat_profile(&own, &arcs.map(|(caller, callee, cost)| (caller, callee, 1, Some(cost))));
+        let basis = Basis::of(&profile, MetricId::new(0));
         (profile, basis)
     }
 

@@ -42,6 +42,8 @@ mod detail;
 mod exact_cost;
 mod find;
 mod flat;
+#[cfg(test)]
+mod flat_profile;
 mod flat_totals;
 mod graph;
 mod growth;

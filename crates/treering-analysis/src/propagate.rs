@@ -348,31 +348,15 @@ fn scaled(whole: Part, part: u64, of: u64) -> Part {
 
 #[cfg(test)]
 mod tests {
-    use treering_profile::{Arc, Function, Metric, RecursionRule, Unit};
-
     use super::*;
+    use crate::flat_profile::flat_profile;
     use crate::graph::Presentation;
 
     /// Functions `main`, `a` and `b` with self costs of 10 each, and arcs with stated costs.
     fn profile(arcs: &[(&str, &str, u64)]) -> Profile {
-        let mut profile = Profile::new(RecursionRule::Full);
-        let metric = profile.add_metric(Metric::exact("Ir", Unit::Count));
-        let thread = profile.add_single_thread("demo");
-        let root = profile.threads[thread.index()].root;
-        let mut functions = HashMap::new();
-        for name in ["main", "a", "b"] {
-            let text = profile.strings.intern(name);
-            let function = profile.functions.intern(Function::named(text));
-            functions.insert(name, function);
-            let node = profile.tree.child(root, function, None);
-            profile.tree.add_self_cost(metric, node, 10);
-        }
-        for &(caller, callee, cost) in arcs {
-            let (caller, callee) = (functions[caller], functions[callee]);
-            let total_costs = vec![(metric, cost)];
-            profile.add_arc(Arc { caller, callee, call_site: None, calls: 1, total_costs });
-        }
-        profile
+        let arcs: Vec<_> =
+            arcs.iter().map(|&(caller, callee, cost)| (caller, callee, 1, Some(cost))).collect();
+        flat_profile(&[("main", 10), ("a", 10), ("b", 10)], &arcs)
     }
 
     fn totals(profile: &Profile) -> Vec<u64> {

@@ -3,9 +3,9 @@
 
 use crate::common;
 
-use common::fixture;
-use treering_formats::{Binaries, Format, Kernel, gperftools, read_any};
-use treering_profile::{FileOffset, FunctionKind, NodeId, Profile, Segment, SegmentMap, StatedAddress, Unit};
+use common::{Here, fixture};
+use treering_formats::{Format, gperftools, read_any};
+use treering_profile::{FunctionKind, NodeId, Profile, Unit};
 
 fn cost(profile: &Profile, metric: &str) -> u64 {
     profile.run_cost(profile.find_metric(metric).unwrap())
@@ -38,26 +38,6 @@ fn samples_are_in_the_files_that_pprof_finds() {
         nodes.map(|node| profile.tree.self_cost(time, node)).sum::<u64>()
     };
     assert_eq!((of("/work"), of("/libc.so.6")), (1_400_000_000, 10_000_000));
-}
-
-/// Code at 0x1000 of a file that is to be at 0x401000.
-struct Here;
-
-impl Binaries for Here {
-    fn segments(&mut self, path: &str, _: &[u8]) -> Option<SegmentMap> {
-        let segment = Segment {
-            executable: true,
-            file_offset: FileOffset(0x1000),
-            stated_address: StatedAddress(0x40_1000),
-            file_size: 0x2000,
-            memory_size: 0x2000,
-        };
-        (path == "/bin/mix").then(|| SegmentMap::new(vec![segment]))
-    }
-
-    fn is_running_kernel(&mut self, _: &Kernel) -> bool {
-        false
-    }
 }
 
 /// Every stack with its self cost in a metric.

@@ -5,10 +5,10 @@ use crate::common;
 
 use std::collections::BTreeMap;
 
-use common::fixture;
+use common::{Here, fixture};
 use treering_formats::perf_data::{self, needs_unwinding};
-use treering_formats::{Binaries, Format, Kernel, ReadReport, read_any};
-use treering_profile::{FileOffset, FunctionKind, NodeId, Profile, Segment, SegmentMap, StatedAddress, Unit};
+use treering_formats::{Format, ReadReport, read_any};
+use treering_profile::{FunctionKind, NodeId, Profile, Unit};
 
 /// Samples by event, thread and file of the innermost frame.
 type Table = BTreeMap<(String, String, String), u64>;
@@ -178,26 +178,6 @@ impl Writer {
 
 const USER: u64 = (-512_i64) as u64;
 const KERNEL: u64 = (-128_i64) as u64;
-
-/// Code at 0x1000 of a file that is to be at 0x401000, and a kernel that is the right one.
-struct Here;
-
-impl Binaries for Here {
-    fn segments(&mut self, path: &str, _: &[u8]) -> Option<SegmentMap> {
-        let segment = Segment {
-            executable: true,
-            file_offset: FileOffset(0x1000),
-            stated_address: StatedAddress(0x40_1000),
-            file_size: 0x2000,
-            memory_size: 0x2000,
-        };
-        (path == "/bin/mix").then(|| SegmentMap::new(vec![segment]))
-    }
-
-    fn is_running_kernel(&mut self, kernel: &Kernel) -> bool {
-        *kernel == Kernel { build_id: Vec::new(), symbol: "_text".to_owned(), address: 0xffff_8000 }
-    }
-}
 
 fn made(big_endian: bool) -> Vec<u8> {
     let mut writer = Writer { big_endian, ..Writer::default() };

@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use proptest::prelude::*;
-use treering_formats::{Position, ReadError};
+use treering_formats::{Binaries, Kernel, Position, ReadError};
 use treering_profile::{
     Activations, AddressCost, Arc, BasicBlock, BlockExecutions, BlockId, BranchCount, BranchKind,
-    CodeAddress, CodeBytes, CodeCounts, CodeLine, CodeSpace, Frame, Function, FunctionId, FunctionKind, Line,
-    LineId, Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory, PartialCount, Point, Ports,
-    Process, ProcessId, Profile, RecursionRule, Run, RunId, SizeCost, Source, StatedAddress, ThreadId,
-    TranslatedBlock, Uncounted, UncountedReason, Unit,
+    CodeAddress, CodeBytes, CodeCounts, CodeLine, CodeSpace, FileOffset, Frame, Function, FunctionId,
+    FunctionKind, Line, LineId, Metric, MetricId, Module, ModuleId, ModuleKind, NodeId, NodeMemory,
+    PartialCount, Point, Ports, Process, ProcessId, Profile, RecursionRule, Run, RunId, Segment, SegmentMap,
+    SizeCost, Source, StatedAddress, ThreadId, TranslatedBlock, Uncounted, UncountedReason, Unit,
 };
 
 /// Whether an error has its place in the first `length` bytes, or is one of the whole.
@@ -17,6 +17,27 @@ pub(crate) fn is_within(error: &ReadError, length: usize) -> bool {
         Position::Whole => true,
         Position::Byte(offset) | Position::Line { offset, .. } => offset <= length as u64,
         _ => false,
+    }
+}
+
+/// Binaries as `/bin/mix`, whose code at 0x1000 of the file is to be at 0x401000, and the kernel that files made by hand
+/// are of.
+pub(crate) struct Here;
+
+impl Binaries for Here {
+    fn segments(&mut self, path: &str, _: &[u8]) -> Option<SegmentMap> {
+        let segment = Segment {
+            executable: true,
+            file_offset: FileOffset(0x1000),
+            stated_address: StatedAddress(0x40_1000),
+            file_size: 0x2000,
+            memory_size: 0x2000,
+        };
+        (path == "/bin/mix").then(|| SegmentMap::new(vec![segment]))
+    }
+
+    fn is_running_kernel(&mut self, kernel: &Kernel) -> bool {
+        *kernel == Kernel { build_id: Vec::new(), symbol: "_text".to_owned(), address: 0xffff_8000 }
     }
 }
 
