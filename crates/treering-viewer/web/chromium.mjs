@@ -19,6 +19,8 @@ export async function launch(more = []) {
     const page = await newPage();
     page.setDefaultTimeout(0);
     page.setDefaultNavigationTimeout(0);
+    // Colours are those that stay, and not those on the way to them.
+    await page.emulateMediaFeatures([{ name: "prefers-reduced-motion", value: "reduce" }]);
     return page;
   };
   return browser;
