@@ -165,8 +165,8 @@ pub struct Question {
 /// All of them.
 ///
 /// DataFusion answers a part of a text again for each use of it, so texts use a part seldom, and have windows in the place
-/// of joins of a part with its own sums. Numbers for hosts and functions are grouped faster than texts and keys; their
-/// windows are over groups, as Ballista 55 repeats rows without. Its messages hold plans of some 49 steps.
+/// of joins of a part with its own sums. Where every function has a row for each host, numbers are grouped faster than texts
+/// and keys; their windows are over groups, as Ballista 55 repeats rows without. Its messages hold plans of some 49 steps.
 pub const QUESTIONS: [Question; 12] = [
     Question { name: "flat", text: include_str!("../queries/flat.sql") },
     Question { name: "stacks", text: include_str!("../queries/stacks.sql") },
