@@ -121,7 +121,7 @@ const RULES: &[Rule] = &[
         may_use: &["treering-measure", "treering-runtime"],
         elsewhere: Only(&["clap", "nix", "serde_json"]),
     },
-    Rule { name: "treering-measure", may_use: &["treering-temporary"], elsewhere: Any },
+    Rule { name: "treering-measure", may_use: &["treering-proc", "treering-temporary"], elsewhere: Any },
     Rule { name: "treering-temporary", may_use: &[], elsewhere: Only(&[]) },
     Rule {
         name: "treering-octave",

@@ -1,8 +1,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-
-use nix::unistd::{AccessFlags, access};
 
 /// Where execvp(3) searches without `PATH`.
 const USUAL_PATH: &str = "/bin:/usr/bin";
@@ -27,7 +26,7 @@ pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
     programs_on_path(name, path).next()
 }
 
-/// The programs of that name in the folders of `path`, in their order: files that this user may run.
+/// The programs of that name in the folders of `path`, in their order: files that somebody may run.
 ///
 /// An empty entry of `path`, and one without a leading slash, is relative to the current folder, and so is the result.
 pub fn programs_on_path(name: &OsStr, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
@@ -36,7 +35,7 @@ pub fn programs_on_path(name: &OsStr, path: Option<&OsStr>) -> impl Iterator<Ite
 }
 
 fn is_program(file: &Path) -> bool {
-    file.is_file() && access(file, AccessFlags::X_OK).is_ok()
+    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]
