@@ -113,7 +113,8 @@ fn a_part_shows_the_phase_that_ran_then() {
     // The middle half of the middle phase.
     let (from, to) = (share(first + length * 0.25), share(first + length * 0.75));
     let part = session.flat(&["--from", &from, "--to", &to]);
-    assert!(part.cost("solve").own > 0.9 * part.run_cost(), "{:#}", part.0);
+    // Interrupts of a busy machine are below it.
+    assert!(part.cost("solve").total > 0.9 * part.run_cost(), "{:#}", part.0);
     let text = session.output(&["report", "--from", &from, "--to", &to]);
     assert!(text.contains("shown: ") && text.contains(" of a run of "), "{text}");
     for view in ["--callgraph", "--tree", "--callers", "--threads", "--processes", "--prof"] {
