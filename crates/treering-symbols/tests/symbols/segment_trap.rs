@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use treering_proc::Mapping;
 use treering_profile::{FileOffset, RuntimeAddress};
 use treering_symbols::segment_map;
 
@@ -22,23 +23,12 @@ fn main() {
 }
 "#;
 
-/// A mapping of `/proc/self/maps`.
-struct Mapping {
-    start: u64,
-    end: u64,
-    offset: u64,
-}
-
-fn executable_mapping(maps: &str, path: &str, address: u64) -> Mapping {
-    let number = |text: &str| u64::from_str_radix(text, 16).expect("maps hold hexadecimal numbers");
-    let mapping = |line: &str| {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let (start, end) = words[0].split_once('-')?;
-        let ours = words[1].contains('x') && words.last() == Some(&path);
-        ours.then(|| Mapping { start: number(start), end: number(end), offset: number(words[2]) })
-    };
-    let mut mappings = maps.lines().filter_map(mapping);
-    mappings.find(|mapping| (mapping.start..mapping.end).contains(&address)).expect("its code is mapped")
+fn executable_mapping(maps: &str, path: &Path, address: u64) -> Mapping {
+    let mut mappings = maps.lines().filter_map(|line| Mapping::parse(line.as_bytes()));
+    let is_ours = |mapping: &Mapping| mapping.is_executable && mapping.path == path;
+    mappings
+        .find(|mapping| is_ours(mapping) && (mapping.start..mapping.end).contains(&address))
+        .expect("its code is mapped")
 }
 
 /// Regression: rustc 1.95 links with LLD, which displaces each segment by another page, so that
@@ -71,14 +61,14 @@ fn check(directory: &Path, linker: &[&str]) {
     let text = String::from_utf8(output.stdout).expect("it prints text");
     let (runtime, maps) = text.split_once('\n').expect("the address comes first");
     let runtime = u64::from_str_radix(runtime, 16).expect("it is hexadecimal");
-    let mapping = executable_mapping(maps, &program.to_string_lossy(), runtime);
+    let mapping = executable_mapping(maps, &program, runtime);
 
     let segments = segment_map(&program).expect("it is an ELF file");
     let length = mapping.end - mapping.start;
-    let bias = segments.bias(RuntimeAddress(mapping.start), FileOffset(mapping.offset), length);
+    let bias = segments.bias(RuntimeAddress(mapping.start), FileOffset(mapping.file_offset), length);
     let stated = stated_by_nm(&program, "landmark");
     assert_eq!(bias.map(|bias| runtime.wrapping_sub(bias)), Some(stated), "linked with {linker:?}");
-    let offset = FileOffset(runtime - mapping.start + mapping.offset);
+    let offset = FileOffset(runtime - mapping.start + mapping.file_offset);
     assert_eq!(segments.stated(offset).map(|stated| stated.0), Some(stated), "linked with {linker:?}");
 }
 
