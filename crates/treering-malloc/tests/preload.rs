@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use treering_events::{Header, Node, View};
 use treering_runtime::{Options, scope};
+use treering_testing::programs::preload;
 
 /// The library, built once for all tests.
 fn library() -> &'static Path {
@@ -42,12 +43,10 @@ fn directory(name: &str) -> PathBuf {
 /// Runs one of the scripts below in a process of its own, with the library in front.
 fn run_script(name: &str) {
     let program = std::env::current_exe().expect("this program");
-    let output = Command::new(program)
-        .args(["--exact", &format!("scripts::{name}"), "--ignored", "--nocapture"])
-        .env("LD_PRELOAD", library())
-        .current_dir(directory(name))
-        .output()
-        .expect("the program runs");
+    let mut command = Command::new(program);
+    command.args(["--exact", &format!("scripts::{name}"), "--ignored", "--nocapture"]);
+    let output = preload(&mut command, library()).current_dir(directory(name)).output();
+    let output = output.expect("the program runs");
     assert!(
         output.status.success() && String::from_utf8_lossy(&output.stdout).contains("1 passed"),
         "{}{}",
@@ -357,7 +356,7 @@ fn says_the_same(command: &[&str]) {
         let mut run = Command::new(command[0]);
         run.args(&command[1..]).current_dir(env!("CARGO_MANIFEST_DIR"));
         if preloaded {
-            run.env("LD_PRELOAD", library());
+            preload(&mut run, library());
         }
         run.output().ok()
     };

@@ -35,6 +35,8 @@ pub(crate) fn warn() {
         "functions of plug-ins such as {paths} are not recorded: they report to the C library, as the program was started without this library"
     );
     let how = match sys::own_path() {
+        // `LD_PRELOAD` divides paths at these.
+        Some(path) if path.contains([' ', ':']) => "; link it with -ltreering".to_owned(),
         Some(path) => format!("; start it with LD_PRELOAD={path}, or link it with -ltreering"),
         None => "; link it with -rdynamic".to_owned(),
     };

@@ -27,6 +27,7 @@ pub use recipe::{
 pub use workload::{Size, Workload, WorkloadKind, compressible_text};
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The script that becomes the program of its arguments by three execs.
 pub fn exec_chain() -> PathBuf {
@@ -41,6 +42,14 @@ pub fn installed(name: &str) -> Option<PathBuf> {
     let debian = [PathBuf::from("/usr/bin"), PathBuf::from("/bin")];
     let directories = debian.into_iter().chain(std::env::split_paths(&path));
     directories.map(|directory| directory.join(name)).find(|file| is_executable(file))
+}
+
+/// Has a command load a library before all others, wherever that lies.
+///
+/// `LD_PRELOAD` divides paths at spaces and colons, so it has the library's name, and `LD_LIBRARY_PATH` its folder.
+pub fn preload<'a>(command: &'a mut Command, library: &Path) -> &'a mut Command {
+    let name = library.file_name().unwrap_or_default();
+    command.env("LD_PRELOAD", name).env("LD_LIBRARY_PATH", library.with_file_name(""))
 }
 
 fn is_executable(file: &Path) -> bool {

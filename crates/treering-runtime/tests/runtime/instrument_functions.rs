@@ -9,6 +9,7 @@ use std::process::Command;
 use super::program::{library, succeeded};
 use treering_formats::read_any;
 use treering_profile::Profile;
+use treering_testing::programs::preload;
 
 /// A folder for one test; nothing without a compiler.
 fn folder(test: &str) -> Option<PathBuf> {
@@ -363,8 +364,8 @@ int main(int count, char **paths) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success());
     assert_eq!(said.matches("are not recorded").count(), 1, "{said}");
-    assert!(said.contains("LD_PRELOAD="), "{said}");
-    let output = host.env("LD_PRELOAD", &so).output().unwrap();
+    assert!(said.contains("link it with -ltreering"), "{said}");
+    let output = preload(&mut host, &so).output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
     let bytes = std::fs::read(folder.join("elsewhere/treering.trg")).unwrap();
     let (_, profile, _) = read_any(&bytes).unwrap();

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::program::{project, written};
+use treering_testing::programs::preload;
 
 fn hooks() -> PathBuf {
     project().join("hooks/c")
@@ -49,15 +50,17 @@ fn found_by_cmake(folder: &Path, installed: &Path) {
 }
 
 fn found_by_pkg_config(folder: &Path, installed: &Path) {
-    let mut pkg_config = Command::new("pkg-config");
-    pkg_config.args(["--define-variable", &format!("prefix={}", installed.display())]);
-    pkg_config.args(["--cflags", "--libs", "treering"]);
-    let path = installed.join("lib/pkgconfig");
-    let Some(flags) = written(pkg_config.env("PKG_CONFIG_LIBDIR", path)) else { return };
+    if written(Command::new("pkg-config").arg("--version")).is_none() {
+        return;
+    }
+    // Flags are quoted for a shell.
+    let script = r#"flags=$(pkg-config --define-variable="prefix=$1" --cflags --libs treering) &&
+        eval "c++ -std=c++17 \"\$2\" $flags -o \"\$3\"""#;
     let program = folder.join("by_pkg_config");
-    let mut compiler = Command::new("c++");
-    compiler.arg("-std=c++17").arg(hooks().join("tests/package/program.cc")).args(flags.split_whitespace());
-    if written(compiler.arg("-o").arg(&program)).is_some() {
+    let mut compiler = Command::new("sh");
+    compiler.args(["-c", script, "sh"]).arg(installed);
+    compiler.arg(hooks().join("tests/package/program.cc")).arg(&program);
+    if written(compiler.env("PKG_CONFIG_LIBDIR", installed.join("lib/pkgconfig"))).is_some() {
         let library_path = installed.join("lib");
         let mut program = Command::new(program);
         program.env("LD_LIBRARY_PATH", library_path).current_dir(folder);
@@ -85,7 +88,7 @@ fn counts_calls(folder: &Path, installed: &Path) {
         }
         let mut command = Command::new(&program);
         if flags.is_empty() {
-            command.env("LD_PRELOAD", &library);
+            preload(&mut command, &library);
         }
         written(command.env("TREERING_OUTPUT", folder.join(name).with_extension("trg")).current_dir(folder));
         let files = std::fs::read_dir(folder.join(name).with_extension("trg.arcs")).unwrap();

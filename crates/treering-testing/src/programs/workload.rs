@@ -93,7 +93,7 @@ impl WorkloadKind {
             }
             Self::Sqlite => {
                 let rows = format!(".parameter set :rows {}", count(20_000, 70_000, 85_000, 850_000));
-                let read = format!(".read {}", fixture("workloads/joins.sql").display());
+                let read = format!(".read \"{}\"", fixture("workloads/joins.sql").display());
                 text(&["-batch", "-init", "/dev/null", ":memory:", ".parameter init", &rows, &read])
             }
             Self::Python => {

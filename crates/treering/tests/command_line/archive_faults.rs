@@ -87,7 +87,7 @@ fn planted_faults_of_real_recordings_are_named_and_nothing_on_clean_hosts() {
     let session = Session::new();
     compile(&session, "checksum.c", "new/libchecksum.so", &["-shared", "-fPIC"]);
     compile(&session, "checksum.c", "old/libchecksum.so", &["-shared", "-fPIC", "-DOLD"]);
-    compile(&session, "slow_disk.c", "slow_disk.so", &["-shared", "-fPIC", "-ldl"]);
+    compile(&session, "slow_disk.c", "new/slow_disk.so", &["-shared", "-fPIC", "-ldl"]);
     let new = session.path("new").display().to_string();
     compile(&session, "archiver.c", "archiver", &["-L", &new, "-lchecksum"]);
     std::fs::write(session.path("text"), b"some text\n".repeat(20_000)).expect("it can be written");
@@ -121,10 +121,11 @@ fn planted_faults_of_real_recordings_are_named_and_nothing_on_clean_hosts() {
         }
     }
 
-    let disk = format!("LD_PRELOAD={}", session.path("slow_disk.so").display());
+    // By its name, as paths end at spaces there.
+    let disk = "LD_PRELOAD=slow_disk.so";
     let old = format!("LD_LIBRARY_PATH={}", session.path("old").display());
     for run in 0..3 {
-        archiver("slow-disk", &[&library, &disk]).add(&session, run);
+        archiver("slow-disk", &[&library, disk]).add(&session, run);
         archiver("old-library", &[&old]).add(&session, run);
         looking_up("hash-seed", &SEED).iter().for_each(|placed| placed.add(&session, run));
     }

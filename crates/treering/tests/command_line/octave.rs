@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use treering_testing::programs::preload;
 
 use crate::session::treering_command;
 use crate::skip;
@@ -306,7 +307,7 @@ fn recorded_by_scripted_clock(folder: &Path, script: &str) -> serde_json::Value 
     assert!(compiler.status().expect("a compiler is installed").success());
     let mut command = Command::new(TREERING);
     command.args(["octave", "--args", "-q", "growth.m"]).current_dir(folder).stdin(Stdio::null());
-    command.env("LD_PRELOAD", folder.join("scripted_clock.so"));
+    preload(&mut command, &folder.join("scripted_clock.so"));
     let output = command.output().expect("it runs");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report = run(folder, TREERING, &["report", "--callgraph", "--json"]);
