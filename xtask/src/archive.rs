@@ -137,13 +137,14 @@ mod tests {
         }
         let file = OCTAVE.make().expect("the package is made");
         let home = new_home(&file);
-        let prefix = home.join("octave").display().to_string();
+        let text = |path: &Path| path.display().to_string().replace('\'', "''");
+        let prefix = text(&home.join("octave"));
         let script = format!(
-            "pkg prefix {prefix} {prefix}\npkg install -local {}\npkg load treering\npkg test treering\n\
+            "pkg ('prefix', '{prefix}', '{prefix}')\npkg ('install', '-local', '{}')\npkg load treering\npkg test treering\n\
              profile on graph\nA = expm (rand (20));\nprofile off\nS = profile ('info');\n\
              profshow (S, 3)\nprofexport ('{prefix}/html', 'it', S);\nprofile on\nsin (1);\n\
              pkg unload treering\ncos (1);\nprintf ('%s\\n', which ('profile'));\n",
-            file.display()
+            text(&file)
         );
         write(&home.join("install.m"), &script).expect("written");
         let (text, errors) = installed(Command::new("octave-cli").args(["--norc", "install.m"]), &home);

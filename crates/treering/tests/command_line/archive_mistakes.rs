@@ -111,7 +111,8 @@ fn an_archive_without_room_stays_whole() {
     let session = Session::new();
     three_hosts(&session);
     let limited = |arguments: &str| {
-        let line = format!("ulimit -f 0; exec {} archive {arguments}", crate::session::treering().display());
+        let treering = crate::session::quoted(crate::session::treering());
+        let line = format!("ulimit -f 0; exec {treering} archive {arguments}");
         let mut shell = Command::new("sh");
         shell.args(["-c", &line]).current_dir(session.path(".")).stdin(Stdio::null());
         Outcome::of(shell.output().expect("sh runs"))

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use treering_testing::programs::{LINES, NESTED, Program, SITES};
 use treering_translator::{ContextTree, salvage};
 
-use crate::session::{Outcome, Session, program, words};
+use crate::session::{Outcome, Session, program, quoted, words};
 
 /// Calls of `leaf` for each line.
 const CALLS: u64 = 10_000;
@@ -349,10 +349,10 @@ fn a_disk_that_gets_full_harms_no_program_whose_tree_is_kept() {
         let session = Session::new();
         let script = format!(
             "mount -t tmpfs -o size=300m tmpfs . 2>/dev/null && cd \"$PWD\" || exit 99
-             {} count --tree -- sh -c 'head -c {filled} /dev/zero > filler; exec {} 200000 1 thread'
+             {} count --tree -- sh -c 'head -c {filled} /dev/zero > filler; exec \"$0\" 200000 1 thread' {}
              exit $(($? + $(ls -d *.counting 2>/dev/null | wc -l)))",
-            env!("CARGO_BIN_EXE_treering"),
-            nested.display()
+            quoted(env!("CARGO_BIN_EXE_treering")),
+            quoted(&nested)
         );
         let mut command = Command::new("unshare");
         command.args(["-rm", "sh", "-c", &script]);

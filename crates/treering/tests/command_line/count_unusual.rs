@@ -356,7 +356,7 @@ fn filters_that_forbid_counting_are_named() {
     let outcome = count(&session, &[], &path, &["mmap", "refuse", "/bin/true"]);
     assert_ne!(outcome.shell_status(), 0, "{outcome:#?}");
     assert!(outcome.stderr.contains("its own system call filter (seccomp) may forbid"), "{outcome:#?}");
-    let quoted = path.to_str().expect("its path is text");
+    let quoted = crate::session::quoted(&path);
     for action in ["kill", "refuse"] {
         let command = format!("exec {quoted} seccomp {action} \"$0\" count -- /bin/true");
         let (status, _, error) = script(&session, &command, &[]);

@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use treering_testing::programs::preload;
 
-use crate::session::treering_command;
+use crate::session::{quoted, treering_command};
 use crate::skip;
 
 const TREERING: &str = env!("CARGO_BIN_EXE_treering");
@@ -409,7 +409,9 @@ fn a_recording_survives_the_death_of_octave() {
 fn a_script_may_profile_another_one() {
     let Some(folder) = octave("nested") else { return };
     std::fs::write(folder.join("inner.m"), "x = cos (1);\n").expect("written");
-    let outer = format!("status = system ('{TREERING} octave -q inner.m');\nexit (status);\n");
+    // As a word of a shell, in a text of Octave.
+    let treering = quoted(TREERING).replace('\'', "''");
+    let outer = format!("status = system ('{treering} octave -q inner.m');\nexit (status);\n");
     std::fs::write(folder.join("outer.m"), outer).expect("written");
     let output = run(&folder, TREERING, &["octave", "-q", "outer.m"]);
     assert!(output.status.success(), "{}", text(&output.stderr));

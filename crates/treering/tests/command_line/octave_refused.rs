@@ -155,7 +155,8 @@ fn text(bytes: &[u8]) -> String {
 fn interpreter(folder: &Path) -> PathBuf {
     let script = "maps = strsplit (fileread ('/proc/self/maps'), char (10)); puts (maps{find (! cellfun (@isempty, strfind (maps, 'liboctinterp')), 1)});";
     let line = text(&run(folder, "octave-cli", &["--norc", "--eval", script]).stdout);
-    PathBuf::from(line.split_whitespace().last().expect("the interpreter is a library of its own"))
+    let start = line.find('/').expect("the interpreter is a library of its own");
+    PathBuf::from(line[start..].trim_end())
 }
 
 /// Octave's answer with a doctored library, to `on` with some options; and how many words of it

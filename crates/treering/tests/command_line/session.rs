@@ -31,6 +31,12 @@ pub(crate) fn words<S: AsRef<OsStr>>(parts: &[S]) -> Words {
     parts.iter().map(|part| part.as_ref().to_owned()).collect()
 }
 
+/// A path as one word for a shell.
+pub(crate) fn quoted(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref().to_str().expect("its path is text");
+    format!("'{}'", path.replace('\'', r"'\''"))
+}
+
 /// The words of a program with its arguments.
 pub(crate) fn program(path: &Path, arguments: &[&str]) -> Words {
     let mut all = words(&[path]);

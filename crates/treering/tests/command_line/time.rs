@@ -128,7 +128,7 @@ fn a_part_shows_the_phase_that_ran_then() {
 fn a_program_that_a_process_began_to_run_is_a_phase() {
     let session = Session::new();
     let path = phases(&session);
-    let shell = format!("{0} 40; exec {0} 40", path.display());
+    let shell = format!("{0} 40; exec {0} 40", crate::session::quoted(path));
     session.record(&[], &words(&["sh", "-c", &shell]));
     let phase = session.flat(&["--phase", "phases"]);
     assert!(phase.cost("load").own > 0.0 && phase.cost("store").own > 0.0, "{:#}", phase.0);
