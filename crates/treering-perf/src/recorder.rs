@@ -4,7 +4,7 @@ mod unseen;
 mod wakers;
 
 use std::ffi::OsString;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use treering_profile::{
     Frame, Function, LostSamples, Metric, MetricId, ModuleId, ModuleKind, NodeId, Profile, RecursionRule,
@@ -163,8 +163,7 @@ struct Recorder {
     at_longest_chain: u64,
     /// Whether a longer copy would have led further in any of these.
     copy_helps: bool,
-    started: Instant,
-    /// When that was, by the kernel's clock.
+    /// When it began, by the clock of the samples.
     start_ns: u64,
     /// When the thread that ended last did so, since then.
     last_end_ns: Option<u64>,
@@ -230,7 +229,6 @@ impl Recorder {
             longest_chain: longest_chain(),
             at_longest_chain: 0,
             copy_helps: false,
-            started: Instant::now(),
             start_ns,
             last_end_ns: None,
             stack: Vec::new(),
@@ -251,7 +249,7 @@ impl Recorder {
         let mut next_checkpoint = CHECKPOINT;
         loop {
             let until = next_checkpoint.min(duration.unwrap_or(Duration::MAX));
-            let patience = until.saturating_sub(self.started.elapsed()).min(self.session.patience());
+            let patience = until.saturating_sub(self.elapsed()).min(self.session.patience());
             let paused = self.wakers.paused_until_ns;
             let patience = paused.map_or(patience, |until| {
                 patience.min(Duration::from_nanos(until.saturating_sub(monotonic_ns())))
@@ -272,19 +270,19 @@ impl Recorder {
             if ready[0] {
                 return Ok(Reason::ProgramEnded);
             }
-            if duration.is_some_and(|duration| self.started.elapsed() >= duration) {
+            if duration.is_some_and(|duration| self.elapsed() >= duration) {
                 return Ok(Reason::TimeIsUp);
             }
-            if self.started.elapsed() >= next_checkpoint {
+            if self.elapsed() >= next_checkpoint {
                 self.checkpoint(observer);
-                next_checkpoint = self.started.elapsed() + CHECKPOINT;
+                next_checkpoint = self.elapsed() + CHECKPOINT;
             }
         }
     }
 
     fn checkpoint(&mut self, observer: &mut dyn Observer) {
         self.processes.write_names(&mut self.profile);
-        let elapsed = self.started.elapsed().as_nanos() as u64;
+        let elapsed = self.elapsed().as_nanos() as u64;
         self.profile.runs[self.run.index()].duration_ns = elapsed;
         if let Some(timeline) = &mut self.profile.timeline {
             timeline.extend_to(elapsed);
@@ -485,7 +483,7 @@ impl Recorder {
         observer: &mut dyn Observer,
     ) -> Result<Recording, RecordError> {
         self.session.disable().map_err(system("stopping the events"))?;
-        let elapsed = self.started.elapsed();
+        let elapsed = self.elapsed();
         self.threads.iter_mut().flatten().for_each(ThreadSampling::count_running);
         self.session.look();
         self.take(u64::MAX);
@@ -536,6 +534,11 @@ impl Recorder {
         let jit = jit.collect();
         let hidden_files = std::mem::take(&mut self.processes.hidden_files);
         Ok(Recording { profile: self.profile, finish, start_ns: self.start_ns, hidden_files, jit })
+    }
+
+    /// How long it has recorded, by the clock of the samples.
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(monotonic_ns().saturating_sub(self.start_ns))
     }
 
     /// How long the run took. The recorder learns late that the program has ended, as it has samples to read before: where all
