@@ -11,7 +11,6 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::time::Instant;
 
 use crate::exclusive::Exclusive;
 use crate::signature::{self, CALL, PROF_CALL, PROF_EXIT, REDO_AT, RESUME};
@@ -59,8 +58,8 @@ struct Core {
     last: u64,
     /// Where the record of a thread has the current node.
     current_at: usize,
-    /// When it began, by our clock and by another one, and how long a tick is; known at the end.
-    began: (u64, Instant),
+    /// When it began, in ticks and in nanoseconds, and how long a tick is; known at the end.
+    began: (u64, u64),
     ns_per_tick: f64,
     saved: Vec<(u64, [u8; JUMP])>,
     predicates: Vec<(usize, *const Sort)>,
@@ -269,8 +268,8 @@ fn place() -> Result<(), String> {
         saved.push((at, code));
     }
     let top = new_node(core::ptr::null_mut(), 0, core::ptr::null());
-    let last = treering_runtime::ticks();
-    let began = (last, Instant::now());
+    let began = treering_runtime::ticks_and_ns();
+    let last = began.0;
     let new =
         Core { top, current: top, last, current_at, began, ns_per_tick: 1.0, saved, predicates: Vec::new() };
     CORE.with(|core| *core = Some(new));
@@ -282,7 +281,7 @@ fn place() -> Result<(), String> {
     }
     CORE.with(|core| {
         if let Some(core) = core {
-            core.began = (treering_runtime::ticks(), Instant::now());
+            core.began = treering_runtime::ticks_and_ns();
             core.last = core.began.0;
         }
     });
@@ -304,9 +303,9 @@ pub(crate) fn end() {
         CORE.with(|core| {
             let Some(core) = core else { return };
             core.charge();
-            let (ticks, time) = core.began;
-            let passed = core.last.wrapping_sub(ticks).max(1);
-            core.ns_per_tick = time.elapsed().as_nanos() as f64 / passed as f64;
+            let (began, ended) = (core.began, treering_runtime::ticks_and_ns());
+            let passed = ended.0.wrapping_sub(began.0).max(1);
+            core.ns_per_tick = ended.1.saturating_sub(began.1) as f64 / passed as f64;
             restore(core);
         });
         IS_PLACED.store(false, Ordering::Release);

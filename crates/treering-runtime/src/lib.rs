@@ -85,7 +85,7 @@ when_enabled! {
     pub use line::{line, rest_of_line};
     pub use memory::{Allocator, allocated, freed};
     pub use scope::{Leaf, Scope, Site};
-    pub use snapshot::{Snapshot, discard, keep_live, output, save, snapshot, snapshot_of, ticks};
+    pub use snapshot::{Snapshot, discard, keep_live, output, save, snapshot, snapshot_of, ticks, ticks_and_ns};
 }
 
 #[cfg(not(feature = "enabled"))]

@@ -82,3 +82,8 @@ pub fn output() -> Option<PathBuf> {
 pub fn ticks() -> u64 {
     sys::ticks()
 }
+
+/// One moment in [`ticks`] and in nanoseconds of `CLOCK_MONOTONIC_RAW`: two such moments tell how long a tick is.
+pub fn ticks_and_ns() -> (u64, u64) {
+    sys::both_clocks()
+}
