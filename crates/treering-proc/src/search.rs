@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 const USUAL_PATH: &str = "/bin:/usr/bin";
 
 /// The file that a shell runs for a name: the name itself if it has a slash, or else the first program of that name in
-/// the folders of `path`.
+/// the folders of `path`. Where none of the files may be run, it is the first of them: running it tells why, as execvp(3)
+/// does.
 ///
 /// `path` is `PATH` of the environment in which the program will run; without one, the usual folders are searched. A path
 /// with a slash is given back although there may be no such file: running it tells why.
@@ -23,19 +24,25 @@ pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(name));
     }
-    programs_on_path(name, path).next()
+    let mut files = files_on_path(name, path).peekable();
+    let first = files.peek().cloned();
+    files.find(|file| is_program(file)).or(first)
 }
 
 /// The programs of that name in the folders of `path`, in their order: files that somebody may run.
 ///
 /// An empty entry of `path`, and one without a leading slash, is relative to the current folder, and so is the result.
 pub fn programs_on_path(name: &OsStr, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
+    files_on_path(name, path).filter(|file| is_program(file))
+}
+
+fn files_on_path(name: &OsStr, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
     let folders = std::env::split_paths(path.unwrap_or(OsStr::new(USUAL_PATH)));
-    folders.map(move |folder| folder.join(name)).filter(|file| is_program(file))
+    folders.map(move |folder| folder.join(name)).filter(|file| file.is_file())
 }
 
 fn is_program(file: &Path) -> bool {
-    file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]
@@ -49,6 +56,8 @@ mod tests {
         let found = |name: &str| programs_on_path(OsStr::new(name), Some(&path)).collect::<Vec<_>>();
         assert!(found("lib.rs").is_empty() && found("").is_empty());
         assert_eq!(found("sh"), [Path::new("/bin/sh")]);
+        let refused = find_program(OsStr::new("lib.rs"), Some(&path));
+        assert_eq!(refused, Some(folder.join("lib.rs")), "running it tells why it cannot be run");
         assert_eq!(find_program(OsStr::new("sh"), None).as_deref(), Some(Path::new("/bin/sh")));
     }
 }

@@ -13,7 +13,7 @@ pub enum CountError {
     #[error("cannot run {program}: there is no such program", program = .0.display())]
     NotFound(OsString),
     /// The program cannot be started.
-    #[error("cannot start {program}: {1}", program = .0.display())]
+    #[error("cannot run {program}: {error}", program = .0.display(), error = plain(.1))]
     Start(OsString, #[source] io::Error),
     /// The kernel does not let us trace it.
     #[error("cannot trace the program: {0}")]
@@ -90,6 +90,12 @@ impl CountError {
             _ => None,
         }
     }
+}
+
+/// The error in lower case, without the number that the standard library adds.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 fn signal_name(signal: i32) -> String {

@@ -367,8 +367,8 @@ fn prepare(command: &Command, name: &OsStr) -> Result<Launch, CountError> {
     let environment: Vec<Vec<u8>> = environment.collect();
     let path =
         command.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-    let path = find_program(name, path).filter(|path| path.exists());
-    let path = path.ok_or_else(|| CountError::NotFound(name.to_owned()))?;
+    let path = find_program(name, path);
+    let path = path.filter(|path| path.exists()).ok_or_else(|| CountError::NotFound(name.to_owned()))?;
     let text =
         |bytes: &[u8]| CString::new(bytes).map_err(|error| CountError::Start(name.to_owned(), error.into()));
     let arguments = command.words.iter().map(|word| text(word.as_bytes())).collect::<Result<_, _>>()?;

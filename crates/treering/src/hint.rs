@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 
 use treering_perf::{Denial, RecordError};
+use treering_proc::find_program;
 use treering_profile::Profile;
 use treering_translator::{CountError, Exhausted};
 
@@ -69,7 +70,14 @@ fn against_no_start(program: &str, error: &io::Error) -> Option<String> {
             Some("check the path; for a script, check the interpreter in its first line".to_owned())
         }
         Some(libc::ENOENT) => Some(format!("it is not in PATH; for a file here, write ./{program}")),
-        Some(libc::EACCES) => Some(format!("if it is a program: chmod +x {program}")),
+        Some(libc::EACCES) => {
+            let file = find_program(OsStr::new(program), std::env::var_os("PATH").as_deref());
+            let file = file.unwrap_or_else(|| program.into());
+            Some(match file.is_dir() {
+                true => "it is a directory".to_owned(),
+                false => format!("if it is a program: chmod +x {}", file.display()),
+            })
+        }
         Some(libc::ENOEXEC) => Some("it is made for another kind of machine, or is not a program".to_owned()),
         _ => None,
     }
@@ -107,9 +115,6 @@ fn against_no_counted_start(program: &OsStr, error: &io::Error) -> Option<String
              (#!/bin/sh)"
                 .to_owned(),
         ),
-        libc::EACCES | libc::EPERM => {
-            Some(format!("it must be a file that you may execute: ls -l {}", program.display()))
-        }
         _ => against_no_start(&program.to_string_lossy(), error),
     }
 }
@@ -192,7 +197,7 @@ mod tests {
             hint(CountError::NotFound("solve".into())),
             "it is not in PATH; for a file here, write ./solve"
         );
-        assert!(hint(CountError::Start("./solve".into(), of(libc::EACCES))).contains("ls -l ./solve"));
+        assert!(hint(CountError::Start("./solve".into(), of(libc::EACCES))).contains("chmod +x ./solve"));
         assert!(hint(CountError::Start("./solve".into(), of(libc::ENOENT))).starts_with("check the path"));
         assert!(hint(CountError::Setup("memory", of(libc::EFBIG))).contains("ulimit -f"));
         assert!(hint(CountError::GivenUp(1, of(libc::EMFILE))).contains("ulimit -Hn"));

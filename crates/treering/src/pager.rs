@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use treering_proc::find_program;
+use treering_proc::programs_on_path;
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -46,7 +46,7 @@ fn chosen() -> Option<OsString> {
         Some(pager) => Some(pager).filter(|pager| !pager.is_empty() && pager != "cat"),
         None => {
             let path = std::env::var_os("PATH");
-            find_program(OsStr::new(USUAL), path.as_deref()).is_some().then(|| USUAL.into())
+            programs_on_path(OsStr::new(USUAL), path.as_deref()).next().map(|_| USUAL.into())
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use treering_testing::programs::KNOWN_SHARES;
 
-use crate::session::{Session, program, words};
+use crate::session::{Outcome, Session, program, words};
 
 fn write(path: &Path, content: &[u8], mode: u32) {
     std::fs::write(path, content).expect("the directory can be written");
@@ -28,6 +28,24 @@ fn a_file_that_is_not_executable_ends_with_126() {
     let outcome = session.record_any(&[], &words(&["./notes"]));
     assert!(outcome.error().contains("notes") && outcome.stderr.contains("hint: "), "{outcome:#?}");
     assert_eq!(outcome.shell_status(), 126, "{outcome:#?}");
+}
+
+/// The shell says the same of it.
+#[test]
+fn a_file_in_path_that_is_not_executable_is_named_whole() {
+    let session = Session::new();
+    let file = session.path("listed");
+    write(&file, b"just text\n", 0o644);
+    let folder = file.parent().expect("it is in a folder");
+    for collector in ["record", "stat", "count", "gprof"] {
+        let mut command = session.command(&[collector, "--", "listed"]);
+        let outcome = Outcome::of(command.env("PATH", folder).output().expect("treering runs"));
+        let error = outcome.error();
+        assert!(error.contains("cannot run listed: permission denied"), "{collector}: {error}");
+        let hint = format!("hint: if it is a program: chmod +x {}", file.display());
+        assert!(outcome.stderr.contains(&hint), "{collector}: {outcome:#?}");
+        assert_eq!(outcome.shell_status(), 126, "{collector}: {outcome:#?}");
+    }
 }
 
 #[test]
