@@ -89,7 +89,7 @@ const RULES: &[Rule] = &[
         may_use: &["treering-proc", "treering-profile"],
         elsewhere: Not(&["addr2line", "cpp_demangle", "prost", "rustc-demangle", "zstd"]),
     },
-    Rule { name: "treering-proc", may_use: &["treering-profile"], elsewhere: Only(&["object"]) },
+    Rule { name: "treering-proc", may_use: &["treering-profile"], elsewhere: Only(&["nix", "object"]) },
     Rule { name: "treering-x86", may_use: &[], elsewhere: Only(&["iced-x86"]) },
     Rule {
         name: "treering-recover",

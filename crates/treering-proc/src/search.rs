@@ -1,7 +1,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::{AccessFlags, faccessat};
 
 /// Where execvp(3) searches without `PATH`.
 const USUAL_PATH: &str = "/bin:/usr/bin";
@@ -29,7 +31,7 @@ pub fn find_program(name: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
     files.find(|file| is_program(file)).or(first)
 }
 
-/// The programs of that name in the folders of `path`, in their order: files that somebody may run.
+/// The programs of that name in the folders of `path`, in their order: files that this user may run.
 ///
 /// An empty entry of `path`, and one without a leading slash, is relative to the current folder, and so is the result.
 pub fn programs_on_path(name: &OsStr, path: Option<&OsStr>) -> impl Iterator<Item = PathBuf> {
@@ -42,7 +44,7 @@ fn files_on_path(name: &OsStr, path: Option<&OsStr>) -> impl Iterator<Item = Pat
 }
 
 fn is_program(file: &Path) -> bool {
-    file.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+    faccessat(AT_FDCWD, file, AccessFlags::X_OK, AtFlags::AT_EACCESS).is_ok()
 }
 
 #[cfg(test)]
