@@ -27,6 +27,7 @@ mod decode;
 mod histogram;
 mod places;
 mod process;
+mod processor;
 #[expect(unsafe_code, reason = "system calls")]
 mod sys;
 mod tracer;

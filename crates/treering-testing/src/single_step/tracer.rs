@@ -6,6 +6,7 @@ use std::process::Command;
 
 use libc::pid_t;
 
+use super::processor::OneProcessor;
 use super::sys::{self, Stop};
 use super::{Ended, Observer, Step, SteppedProcess};
 
@@ -29,6 +30,7 @@ enum State {
 }
 
 pub(super) fn run(mut command: Command, most_steps: u64, observer: &mut dyn Observer) -> io::Result<Ended> {
+    let _together = OneProcessor::begin()?;
     let mut child = sys::spawn_traced(&mut command)?;
     let mut tracer = Tracer {
         first: child.id().cast_signed(),
