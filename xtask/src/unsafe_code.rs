@@ -14,7 +14,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "src/sys/heap.rs",
             "src/sys/memory.rs",
             "src/sys/passing.rs",
-            "src/sys/processors.rs",
             "src/sys/ptrace.rs",
             "src/sys/shared_memory.rs",
             "src/sys/ticks.rs",

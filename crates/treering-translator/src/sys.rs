@@ -13,8 +13,6 @@ mod memory;
 #[expect(unsafe_code, reason = "system calls")]
 mod passing;
 #[expect(unsafe_code, reason = "system calls")]
-mod processors;
-#[expect(unsafe_code, reason = "system calls")]
 mod ptrace;
 pub(crate) mod remote_syscall;
 #[expect(unsafe_code, reason = "memory shared with a running program")]
@@ -32,7 +30,6 @@ pub(crate) use files::{
 };
 pub(crate) use memory::{copy_memory, read_memory, write_memory};
 pub use passing::{Senders, end_by, pass_on, pass_on_to};
-pub(crate) use processors::{Processors, current_processor};
 pub use ptrace::is_ignored;
 pub(crate) use ptrace::{
     FLOATING_POINT, GENERAL, Origin, Registers, SignalInfo, detach, event_message, exchange_code, interrupt,

@@ -10,7 +10,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::sys::{self, Processors, Ticks};
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use nix::unistd::Pid;
+
+use crate::sys::{self, Ticks};
 
 /// After this many stops of one thread in a row, the thread is bound ...
 const STREAK: u32 = 8;
@@ -39,11 +43,11 @@ struct Pair {
     thread: i32,
     tracer: i32,
     /// The processor that both are bound to.
-    both: Processors,
+    both: CpuSet,
     /// The processors that the thread may use when it is not bound.
-    of_thread: Processors,
+    of_thread: CpuSet,
     /// The processors that the tracer may use when it is not bound.
-    of_tracer: Processors,
+    of_tracer: CpuSet,
     /// The thread's stops since the last check, and when that check was.
     stops: u32,
     since: Instant,
@@ -84,7 +88,7 @@ impl Affinity {
         match Pair::bind(thread) {
             Ok(pair) => self.pair = pair,
             // A thread that has ended meanwhile says nothing about other threads.
-            Err(error) => self.denied = error.raw_os_error() != Some(libc::ESRCH),
+            Err(error) => self.denied = error != Errno::ESRCH,
         }
         if self.pair.is_some() && self.start_ticks().is_err() {
             self.denied = true;
@@ -102,7 +106,7 @@ impl Affinity {
     pub(crate) fn born(&mut self, parent: i32, child: i32) {
         if let Some(pair) = self.pair.as_ref().filter(|pair| pair.thread == parent) {
             // A child that has already ended needs none.
-            let _ = pair.of_thread.set(child);
+            let _ = set_processors(child, &pair.of_thread);
             self.let_go();
         }
     }
@@ -129,10 +133,10 @@ impl Affinity {
         self.ticks.iter().for_each(Ticks::stop);
         // Another process may have moved the thread meanwhile, and that choice stays. A thread that has ended
         // needs none.
-        if Processors::of(pair.thread).is_ok_and(|now| now == pair.both) {
-            let _ = pair.of_thread.set(pair.thread);
+        if processors(pair.thread).is_ok_and(|now| now == pair.both) {
+            let _ = set_processors(pair.thread, &pair.of_thread);
         }
-        let _ = pair.of_tracer.set(pair.tracer);
+        let _ = set_processors(pair.tracer, &pair.of_tracer);
     }
 }
 
@@ -144,16 +148,30 @@ impl Drop for Affinity {
 
 impl Pair {
     /// Nothing if the thread may not run on the tracer's processor.
-    fn bind(thread: i32) -> std::io::Result<Option<Self>> {
+    fn bind(thread: i32) -> nix::Result<Option<Self>> {
         let tracer = sys::own_thread();
-        let (of_thread, of_tracer) = (Processors::of(thread)?, Processors::of(tracer)?);
-        let here = sys::current_processor();
-        let Some(both) = Processors::only(here).filter(|_| of_thread.contains(here)) else { return Ok(None) };
-        both.set(tracer)?;
-        if let Err(error) = both.set(thread) {
-            let _ = of_tracer.set(tracer);
+        let (of_thread, of_tracer) = (processors(thread)?, processors(tracer)?);
+        let here = sched_getcpu()?;
+        if of_thread.is_set(here) != Ok(true) {
+            return Ok(None);
+        }
+        let mut both = CpuSet::new();
+        both.set(here)?;
+        set_processors(tracer, &both)?;
+        if let Err(error) = set_processors(thread, &both) {
+            let _ = set_processors(tracer, &of_tracer);
             return Err(error);
         }
         Ok(Some(Self { thread, tracer, both, of_thread, of_tracer, stops: FEWEST, since: Instant::now() }))
     }
+}
+
+/// The processors that a thread may run on.
+fn processors(thread: i32) -> nix::Result<CpuSet> {
+    sched_getaffinity(Pid::from_raw(thread))
+}
+
+/// Restricts a thread to these processors.
+fn set_processors(thread: i32, processors: &CpuSet) -> nix::Result<()> {
+    sched_setaffinity(Pid::from_raw(thread), processors)
 }
