@@ -12,7 +12,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "src/sys/files.rs",
             "src/sys/heap.rs",
-            "src/sys/memory.rs",
             "src/sys/passing.rs",
             "src/sys/ptrace.rs",
             "src/sys/shared_memory.rs",

@@ -8,7 +8,6 @@ pub(crate) mod filter;
 pub(crate) mod heap;
 pub(crate) mod layout;
 mod mapping_thread;
-#[expect(unsafe_code, reason = "system calls")]
 mod memory;
 #[expect(unsafe_code, reason = "system calls")]
 mod passing;
