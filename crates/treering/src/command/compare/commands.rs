@@ -82,10 +82,11 @@ fn divided(text: &str) -> Divided {
                 word.get_or_insert_default();
             }
             (None, '\\') => word.get_or_insert_default().extend(letters.next()),
-            (None, letter) if letter.is_whitespace() => words.extend(word.take()),
+            (None, ' ' | '\t') => words.extend(word.take()),
             (
                 None,
-                '|' | '&' | ';' | '<' | '>' | '(' | ')' | '$' | '`' | '*' | '?' | '[' | '~' | '#' | '{',
+                '\n' | '|' | '&' | ';' | '<' | '>' | '(' | ')' | '$' | '`' | '*' | '?' | '[' | '~' | '#'
+                | '{',
             ) => {
                 return Divided::Script;
             }
@@ -115,8 +116,9 @@ mod tests {
         };
         assert_eq!(words("perl count.pl"), "perl|count.pl");
         assert_eq!(words(r#"a 'b c' "d \" e" f\ g '' h"i"'j'"#), r#"a|b c|d " e|f g||hij"#);
+        assert_eq!(words("a\u{a0}b\t c"), "a\u{a0}b|c");
         assert_eq!(words("lua -e 'for i = 1, 10 do end'"), "lua|-e|for i = 1, 10 do end");
-        for script in ["a | b", "a > b", "a \"$B\"", "A=1 b", "a *.c", "cd x && make", "echo ~"] {
+        for script in ["a | b", "a > b", "a \"$B\"", "A=1 b", "a *.c", "cd x && make", "echo ~", "a\nb"] {
             assert_eq!(divided(script), Divided::Script, "{script}");
         }
         assert_eq!(divided("a 'b"), Divided::Open('\''));
