@@ -55,6 +55,11 @@ impl Folder {
         &self.path
     }
 
+    /// Whether a path has a name that such folders have, whether it is there or not.
+    pub fn is_name_of_ours(path: &Path) -> bool {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+    }
+
     /// Keeps the folder for another process as well, should this one be killed.
     ///
     /// # Errors
@@ -78,11 +83,10 @@ impl Drop for Folder {
 fn remove_stale(directory: &Path) {
     let Ok(own) = std::fs::metadata("/proc/self").map(|own| own.uid()) else { return };
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
-        let is_named_so = entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes());
         let path = entry.path();
         // Not through a link.
         let is_ours = || path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == own);
-        if is_named_so && is_ours() && is_stale(&path) {
+        if Folder::is_name_of_ours(&path) && is_ours() && is_stale(&path) {
             let _ = std::fs::remove_dir_all(&path);
         }
     }

@@ -20,6 +20,7 @@ mod coverage;
 mod ending;
 mod failure;
 mod generated_names;
+mod git;
 mod gmon;
 mod hint;
 mod interpreted;

@@ -181,8 +181,7 @@ impl Compare {
         };
         let words = commands::one(&self.command)?;
         let trees = git::Trees::create(revision, self.build.as_deref(), interrupt)?;
-        let launches =
-            trees.folders().map(|folder| Launch { directory: Some(folder), ..launch(words.clone()) });
+        let launches = trees.launches(&launch(words));
         Ok((Some(trees), launches))
     }
 

@@ -465,6 +465,44 @@ fn an_interrupted_comparison_leaves_nothing() {
     is_clean(&session, &path);
 }
 
+/// Git sets these variables for hooks, aliases and `rebase --exec`.
+#[test]
+fn variables_of_git_lead_no_search_into_the_work_tree_of_the_user() {
+    let session = Session::new();
+    let path = repository(&session);
+    let before = include_str!("programs/changed.c");
+    let after = before.replace("#ifdef CHANGED", "#if 1");
+    for text in [format!("{before}// one\n"), after.clone(), format!("{after}// three\n")] {
+        std::fs::write(path.join("src/changed.c"), text).expect("it can be written");
+        git(&path, &["commit", "--quiet", "-a", "-m", "next"]);
+    }
+    let culprit = git(&path, &["rev-parse", "HEAD~1"]);
+    let head = git(&path, &["symbolic-ref", "HEAD"]);
+    std::fs::write(path.join("src/changed.c"), format!("{after}// staged\n")).expect("it can be written");
+    git(&path, &["add", "."]);
+    // Its folder may be on a disk that is not there now.
+    let [other, away] = ["other", "away"].map(|name| session.path(name));
+    git(&path, &["worktree", "add", "--quiet", "--detach", &other.to_string_lossy()]);
+    std::fs::rename(&other, &away).expect("it can be moved");
+    let build = "cc -g -O1 changed.c -o prog && test $(git rev-parse --show-toplevel) = $(realpath ..)";
+    let run = |words: &[&str]| {
+        let mut command =
+            in_repository(&session, &path, &[words, &["--build", build, "--", "./prog"]].concat());
+        command.env("GIT_DIR", path.join(".git")).env("GIT_WORK_TREE", &path);
+        command.env("GIT_INDEX_FILE", path.join(".git/index"));
+        Outcome::of(command.output().expect("it runs"))
+    };
+    let outcome = run(&["bench", "bisect", "HEAD~3", "HEAD"]);
+    assert!(outcome.stdout.starts_with(&format!("first bad commit: {} ", &culprit[..8])), "{outcome:#?}");
+    let outcome = run(&["compare", "--exact", "--git", "HEAD~3"]);
+    assert!(outcome.stdout.contains("parse → intern, 1,000 → 2,000 calls"), "{outcome:#?}");
+    assert_eq!(git(&path, &["symbolic-ref", "HEAD"]), head);
+    assert_eq!(git(&path, &["status", "--porcelain", "-uno"]), "M  src/changed.c\n");
+    std::fs::rename(&away, &other).expect("it can be moved");
+    git(&other, &["status"]);
+    assert_eq!(git(&path, &["worktree", "list"]).lines().count(), 2);
+}
+
 /// Five commits: two that change nothing, one that does not compile, the change, and another that changes nothing.
 #[test]
 fn the_first_bad_commit_is_found_between_two() {

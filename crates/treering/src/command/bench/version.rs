@@ -1,10 +1,10 @@
 //! The version of a program, as its repository tells it.
 
-use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use treering_archive::{Moment, Version};
+
+use crate::git::{output, within};
 
 /// As many digits of a commit as are shown.
 const DIGITS: usize = 8;
@@ -26,15 +26,9 @@ pub fn version_of(folder: &Path, name: Option<&str>) -> Version {
 }
 
 /// The output of git in a folder; nothing if it fails.
-pub fn git<S: AsRef<OsStr>>(folder: &Path, arguments: &[S]) -> Option<String> {
+pub fn git(folder: &Path, arguments: &[&str]) -> Option<String> {
+    let mut git = within(folder);
     // The index of a repository is not written by asking for its state.
-    let mut git = Command::new("git");
-    git.arg("--no-optional-locks")
-        .arg("-C")
-        .arg(folder)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null());
-    let output = git.output().ok().filter(|output| output.status.success())?;
-    Some(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+    git.arg("--no-optional-locks");
+    output(git, arguments).ok()
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,9 +13,10 @@ use treering_report::Style;
 use crate::arguments::seconds;
 use crate::command::report::percent;
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::git::{output, within};
 use crate::terminal;
 
-use super::git::{Trees, commit, git_in};
+use super::git::{Trees, commit};
 use super::interrupt::Interrupt;
 use super::timed::{self, Plan};
 use super::verdict::Verdict;
@@ -119,12 +120,11 @@ impl Bisect {
         let ends = Sides { base: commit(&self.good)?, head: commit(&self.bad)? };
         let revisions = format!("{}..{}", ends.base, ends.head);
         let trees = Trees::create(&revisions, self.build.as_deref(), interrupt)?;
-        let launches = trees.folders().map(|folder| Launch {
-            directory: Some(folder),
+        let launches = trees.launches(&Launch {
             input: self.input.clone(),
             timeout: self.timeout,
             stop: Some(interrupt.flag()),
-            ..Launch::new(words.clone())
+            ..Launch::new(words)
         });
         let mut tested = vec![self.test(&trees, &launches, interrupt)?];
         if tested[0].mark != Mark::Bad {
@@ -248,14 +248,14 @@ impl Bisect {
 }
 
 fn tested(trees: &Trees, mark: Mark, text: String) -> Result<Tested, Failure> {
-    let commit = git_in(&trees.head(), &["rev-parse", "HEAD"])?;
+    let commit = output(within(trees.head()), &["rev-parse", "HEAD"])?;
     let title = title(trees, &commit);
     Ok(Tested { commit, title, mark, text })
 }
 
 /// The date of a commit and the first line of its message.
 fn title(trees: &Trees, commit: &str) -> String {
-    git_in(&trees.head(), &["show", "--no-patch", "--format=%cs %s", commit]).unwrap_or_default()
+    output(within(trees.head()), &["show", "--no-patch", "--format=%cs %s", commit]).unwrap_or_default()
 }
 
 fn short(commit: &str) -> &str {
@@ -265,8 +265,8 @@ fn short(commit: &str) -> &str {
 /// Runs git bisect in the head's tree, which has a search of its own; what it says.
 fn bisect(trees: &Trees, words: &[&str]) -> Result<String, Failure> {
     // A build may have changed files that git knows.
-    git_in(&trees.head(), &["reset", "--hard", "--quiet"])?;
-    let said = said(&trees.head(), &[&["bisect"], words].concat())?;
+    output(within(trees.head()), &["reset", "--hard", "--quiet"])?;
+    let said = said(trees.head(), &[&["bisect"], words].concat())?;
     // Where only commits are left that were passed over, it fails, and names them.
     if said.is_success || end(&said.text).is_some() {
         return Ok(said.text);
@@ -283,9 +283,7 @@ struct Said {
 }
 
 fn said(directory: &Path, words: &[&str]) -> Result<Said, Failure> {
-    let mut command = Command::new("git");
-    command.args(words).current_dir(directory).stdin(Stdio::null()).env("LC_ALL", "C");
-    let output = command.output().context("cannot run git")?;
+    let output = within(directory).args(words).env("LC_ALL", "C").output().context("cannot run git")?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok(Said { is_success: output.status.success(), text: text(&output.stdout), error: text(&output.stderr) })
 }

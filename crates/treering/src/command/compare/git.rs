@@ -1,13 +1,13 @@
 //! Two revisions of a repository, each checked out into a folder of its own.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use treering_compare::Sides;
 use treering_measure::Launch;
 use treering_temporary::Folder;
 
 use crate::failure::{Context as _, Failure};
+use crate::git::{WorkTree, environment_of_other_tree, here, output};
 
 use super::interrupt::Interrupt;
 use super::progress::Progress;
@@ -15,7 +15,8 @@ use super::timed::succeed;
 
 /// The work trees. They are removed at the end.
 pub(super) struct Trees {
-    folder: Folder,
+    trees: Sides<WorkTree>,
+    _folder: Folder,
     /// From the top of the repository to the folder that treering was started in.
     below: PathBuf,
 }
@@ -33,18 +34,15 @@ impl Trees {
         let below = PathBuf::from(git(&["rev-parse", "--show-prefix"])?);
         let commits = commits(revisions)?;
         let folder = Folder::create("compare-git").context("cannot make a folder for work trees")?;
-        // Entries of earlier trees whose folders are gone.
-        git(&["worktree", "prune"])?;
-        let trees = Self { folder, below };
         let progress = Progress::begin();
-        for (name, commit) in [(NAMES.base, &commits.base), (NAMES.head, &commits.head)] {
+        let check_out = |name: &str, commit: &str| {
             progress.doing(&format!("checking out {name}"));
-            let path = trees.folder.path().join(name);
-            git(&["worktree", "add", "--quiet", "--detach", "--force", &path.to_string_lossy(), commit])?;
-            if interrupt.is_asked() {
-                return Err(interrupt.failure());
-            }
-        }
+            let tree = WorkTree::add(None, &folder, name, commit)?;
+            if interrupt.is_asked() { Err(interrupt.failure()) } else { Ok(tree) }
+        };
+        let base = check_out(NAMES.base, &commits.base)?;
+        let head = check_out(NAMES.head, &commits.head)?;
+        let trees = Self { trees: Sides { base, head }, _folder: folder, below };
         let folders = trees.folders();
         for (name, folder) in [("base", &folders.base), ("head", &folders.head)] {
             if !folder.is_dir() {
@@ -58,14 +56,23 @@ impl Trees {
         Ok(trees)
     }
 
-    /// Where the programs run: the folder of each tree that treering was started in.
-    pub(super) fn folders(&self) -> Sides<PathBuf> {
-        NAMES.map(|name| self.folder.path().join(name).join(&self.below))
+    /// Launches a command in each tree, in the folder of it that treering was started in.
+    pub(super) fn launches(&self, launch: &Launch) -> Sides<Launch> {
+        let environment = environment_of_other_tree();
+        self.folders().map(|folder| Launch {
+            directory: Some(folder),
+            environment: Some(environment.clone()),
+            ..launch.clone()
+        })
+    }
+
+    fn folders(&self) -> Sides<PathBuf> {
+        self.trees.as_ref().map(|tree| tree.path().join(&self.below))
     }
 
     /// The head's tree.
-    pub(super) fn head(&self) -> PathBuf {
-        self.folder.path().join(NAMES.head)
+    pub(super) fn head(&self) -> &Path {
+        self.trees.head.path()
     }
 
     /// Builds what is checked out in the head's tree now.
@@ -81,17 +88,9 @@ impl Trees {
     fn build(&self, name: &str, folder: &Path, command: &str, interrupt: &Interrupt) -> Result<(), Failure> {
         let words = ["/bin/sh", "-c", command].map(std::ffi::OsString::from).to_vec();
         let directory = Some(folder.to_owned());
-        let launch = Launch { directory, stop: Some(interrupt.flag()), ..Launch::new(words) };
+        let environment = Some(environment_of_other_tree());
+        let launch = Launch { directory, environment, stop: Some(interrupt.flag()), ..Launch::new(words) };
         succeed(&launch, &format!("{name}'s build"), "--build", interrupt).map(drop)
-    }
-}
-
-impl Drop for Trees {
-    fn drop(&mut self) {
-        for name in [NAMES.base, NAMES.head] {
-            let path = self.folder.path().join(name);
-            let _ = git(&["worktree", "remove", "--force", "--force", &path.to_string_lossy()]);
-        }
     }
 }
 
@@ -120,20 +119,7 @@ fn work_tree() -> Result<String, Failure> {
     if stash.is_empty() { commit("HEAD") } else { Ok(stash) }
 }
 
-/// The output of git, without the end of the line.
+/// The output of git, for the work tree that treering was started in.
 fn git(words: &[&str]) -> Result<String, Failure> {
-    git_in(Path::new("."), words)
-}
-
-/// The same, where git runs in that folder.
-pub(super) fn git_in(directory: &Path, words: &[&str]) -> Result<String, Failure> {
-    let mut command = Command::new("git");
-    command.args(words).current_dir(directory).stdin(Stdio::null()).stderr(Stdio::piped());
-    let output = command.output().context("cannot run git")?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().find(|line| !line.is_empty()).unwrap_or("it failed");
-    Err(Failure::new(format_args!("git {}: {said}", words.first().unwrap_or(&""))))
+    output(here(), words)
 }

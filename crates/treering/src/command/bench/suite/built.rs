@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use treering_archive::Version;
 use treering_measure::{Launch, LaunchError, run};
@@ -13,13 +12,13 @@ use super::super::measuring::Stop;
 use super::super::version::{git, version_of};
 use super::file::VersionTable;
 use crate::failure::{Context as _, Failure};
+use crate::git::{WorkTree, environment_of_other_tree};
 
 /// Versions and where they are. Their work trees are removed with the value.
 #[derive(Debug)]
 pub struct Built {
     versions: Vec<(Version, PathBuf)>,
-    /// The repository, and the work trees that were added to it.
-    trees: Vec<(PathBuf, PathBuf)>,
+    trees: Vec<WorkTree>,
     _folder: Option<Folder>,
 }
 
@@ -41,11 +40,7 @@ impl Built {
         }
         for (name, table) in tables {
             let at = match (&table.git, &temporary) {
-                (Some(revision), Some(temporary)) => {
-                    let tree = temporary.path().join(name);
-                    built.add_tree(&here, &tree, name, revision)?;
-                    tree
-                }
+                (Some(revision), Some(temporary)) => built.add_tree(&here, temporary, name, revision)?,
                 _ => here.clone(),
             };
             if let Some(command) = &table.build {
@@ -73,7 +68,13 @@ impl Built {
         &self.versions[self.versions.len() - 1].1
     }
 
-    fn add_tree(&mut self, here: &Path, tree: &Path, name: &str, revision: &str) -> Result<(), Failure> {
+    fn add_tree(
+        &mut self,
+        here: &Path,
+        temporary: &Folder,
+        name: &str,
+        revision: &str,
+    ) -> Result<PathBuf, Failure> {
         let cannot = |why: &str| Failure::new(format_args!("[version.{name}] git = {revision:?}: {why}"));
         let words: Vec<&str> = revision.split_whitespace().collect();
         let commit = match words[..] {
@@ -85,31 +86,11 @@ impl Built {
             _ => return Err(cannot("write a revision, or merge-base and a branch")),
         };
         let commit = commit.ok_or_else(|| cannot("git knows no such revision here"))?;
-        let made = Command::new("git")
-            .arg("-C")
-            .arg(here)
-            .args(["worktree", "add", "--quiet", "--detach"])
-            .arg(tree)
-            .arg(&commit)
-            .stdin(Stdio::null())
-            .output()
-            .context("cannot run git")?;
-        if !made.status.success() {
-            let why = String::from_utf8_lossy(&made.stderr);
-            return Err(cannot(why.lines().last().unwrap_or("git made no work tree")));
-        }
-        self.trees.push((here.to_owned(), tree.to_owned()));
-        Ok(())
-    }
-}
-
-impl Drop for Built {
-    fn drop(&mut self) {
-        for (repository, tree) in &self.trees {
-            let mut remove = Command::new("git");
-            remove.arg("-C").arg(repository).args(["worktree", "remove", "--force"]).arg(tree);
-            let _ = remove.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        }
+        let tree =
+            WorkTree::add(Some(here), temporary, name, &commit).map_err(|why| cannot(&why.to_string()))?;
+        let path = tree.path().to_owned();
+        self.trees.push(tree);
+        Ok(path)
     }
 }
 
@@ -124,6 +105,7 @@ pub fn shell(command: &str, folder: &Path, stop: &Stop) -> Result<(), String> {
     let launch = Launch {
         words: ["sh", "-c", command].map(Into::into).to_vec(),
         directory: Some(folder.to_owned()),
+        environment: Some(environment_of_other_tree()),
         stop: Some(std::sync::Arc::clone(stop.flag())),
         ..Launch::default()
     };
