@@ -1,9 +1,10 @@
 //! Functions whose cost differs between two runs of one program, set apart from those that a change of it has changed.
 
 use hashbrown::HashMap;
+use treering_profile::FunctionId;
 
-use crate::difference::Difference;
-use crate::pairing::GroupIndex;
+use crate::difference::{Difference, FunctionChange};
+use crate::pairing::{Group, GroupIndex, Pairing};
 
 /// How many times more than the largest difference between runs of base a function must change to be no chance.
 const BEYOND: u128 = 4;
@@ -25,29 +26,27 @@ pub struct Apart {
 }
 
 impl Apart {
-    /// `again` are the differences of the base's run and others of it, `difference` is that of base and head. From two
-    /// runs chance may look small by chance: five others make that rare.
-    pub fn of(again: &[Difference], difference: &Difference) -> Self {
-        let key = |difference: &Difference, group: GroupIndex| {
-            let group = &difference.pairing.groups[group];
-            (group.module.clone(), group.other_name.clone().unwrap_or_else(|| group.name.clone()))
-        };
-        let mut noise: HashMap<_, u128> = HashMap::new();
+    /// `again` are the differences of the base's run and others of it, `functions` the changes from it to the head. From
+    /// two runs chance may look small by chance: five others make that rare.
+    pub(crate) fn of(again: &[Difference], functions: &[FunctionChange], pairing: &Pairing) -> Self {
+        let mut noise: HashMap<Key<'_>, u128> = HashMap::new();
         for again in again {
             for row in again.functions.iter().filter(|row| row.self_cost.change() != 0) {
-                let most = noise.entry(key(again, row.group)).or_default();
+                let Some(key) = keys(&again.pairing.groups[row.group]).next() else { continue };
+                let most = noise.entry(key).or_default();
                 *most = (*most).max(row.self_cost.change().unsigned_abs());
             }
         }
         let largest = noise.values().copied().max().unwrap_or(0);
         let mut apart = Self { differing: noise.len(), moved: noise.values().sum(), ..Self::default() };
-        for row in &difference.functions {
+        for row in functions {
             let change = row.self_cost.change();
             let size = change.unsigned_abs();
             if size == 0 {
                 continue;
             }
-            if size <= largest * BEYOND && noise.contains_key(&key(difference, row.group)) {
+            let is_noisy = || keys(&pairing.groups[row.group]).any(|key| noise.contains_key(&key));
+            if size <= largest * BEYOND && is_noisy() {
                 apart.functions.push((row.group, change));
             } else {
                 apart.left += size;
@@ -69,12 +68,28 @@ impl Apart {
     }
 }
 
+/// A function in several comparisons of one base.
+#[derive(PartialEq, Eq, Hash)]
+enum Key<'a> {
+    /// It ran in the base.
+    OfBase(FunctionId),
+    /// It did not: its module's file name and its own name.
+    Named(Option<&'a str>, &'a str),
+}
+
+/// A group's functions in the base, or else its name.
+fn keys(group: &Group) -> impl Iterator<Item = Key<'_>> {
+    let named = group.functions.base.is_empty().then(|| Key::Named(group.module.as_deref(), &group.name));
+    group.functions.base.iter().map(|&id| Key::OfBase(id)).chain(named)
+}
+
 #[cfg(test)]
 mod tests {
     use treering_testing::trace;
 
     use super::*;
-    use crate::{Options, compare};
+    use crate::code::ProgramCode;
+    use crate::{Options, compare, compare_beyond_chance};
 
     fn run(seed: u32, work: u32) -> treering_profile::Profile {
         let (a, b) = (10 + seed, 10 + seed + work);
@@ -83,12 +98,20 @@ mod tests {
         ))
     }
 
+    fn beyond(
+        base: &treering_profile::Profile,
+        head: &treering_profile::Profile,
+        again: &[Difference],
+    ) -> Difference {
+        let (options, code) = (Options::default(), ProgramCode::default());
+        compare_beyond_chance(base, head, &options, &code, again).expect("both have a time")
+    }
+
     fn apart(base: (u32, u32), again: (u32, u32), head: (u32, u32)) -> (Apart, Vec<String>) {
         let of = |(seed, work): (u32, u32)| run(seed, work);
         let again = compare(&of(base), &of(again), &Options::default()).expect("both have a time");
-        let difference = compare(&of(base), &of(head), &Options::default()).expect("both have a time");
-        let apart = Apart::of(&[again], &difference);
-        let names = apart.functions.iter().map(|&(group, _)| difference.pairing.groups[group].name.clone());
+        let Difference { apart, pairing, .. } = beyond(&of(base), &of(head), &[again]);
+        let names = apart.functions.iter().map(|&(group, _)| pairing.groups[group].name.clone());
         let names = names.collect();
         (apart, names)
     }
@@ -109,12 +132,21 @@ mod tests {
     fn more_runs_show_more_of_chance() {
         let of = |seed: u32| run(seed, 100);
         let differ = |seed: u32| compare(&of(3), &of(seed), &Options::default()).expect("both have a time");
-        let head = differ(60);
         // By chance, the second run is nearly the first.
-        let two = Apart::of(&[differ(4)], &head);
+        let two = beyond(&of(3), &of(60), &[differ(4)]).apart;
         assert_eq!((two.functions.len(), two.is_all()), (0, false));
-        let four = Apart::of(&[differ(4), differ(30), differ(12)], &head);
+        let four = beyond(&of(3), &of(60), &[differ(4), differ(30), differ(12)]).apart;
         assert_eq!((four.functions.len(), four.moved, four.is_all()), (1, 27, true));
+    }
+
+    #[test]
+    fn a_change_against_that_of_chance_is_what_is_left() {
+        let again = compare(&run(50, 100), &run(30, 100), &Options::default()).expect("both have a time");
+        let difference = beyond(&run(50, 100), &run(90, 80), &[again]);
+        assert_eq!((difference.run.change(), difference.apart.left_change), (20, -20));
+        assert!(difference.relative_change().is_some_and(|change| change < 0.0));
+        let cause = difference.cause.expect("work costs less");
+        assert_eq!(difference.pairing.groups[cause.function].name, "work");
     }
 
     #[test]

@@ -58,6 +58,8 @@ pub struct Cause {
 pub(crate) struct Code<'a> {
     /// Whether the code of a function differs.
     pub(crate) is_changed: &'a dyn Fn(GroupIndex) -> bool,
+    /// Whether the change of a function may be chance.
+    pub(crate) is_chance: &'a dyn Fn(GroupIndex) -> bool,
     /// Whether a function is of no module whose code was compared, while others are: of a library of one build, or a stub
     /// that leads to one.
     pub(crate) is_foreign: &'a dyn Fn(GroupIndex) -> bool,
@@ -76,14 +78,15 @@ pub(crate) fn cause(
     if change == 0 {
         return None;
     }
-    let blame = match contexts {
+    let mut blame = match contexts {
         Some(contexts) => by_context(contexts, code.is_foreign),
         None => by_function(functions, arcs),
     };
+    blame.retain(|&(_, function), _| !(code.is_chance)(function));
     let found = likeliest(&blame, change, code.is_changed);
     let is_named =
         |only| found.is_some_and(|((caller, function), _)| caller == Some(only) || function == only);
-    if let Some(only) = code.only_changed.filter(|&only| !is_named(only)) {
+    if let Some(only) = code.only_changed.filter(|&only| !is_named(only) && !(code.is_chance)(only)) {
         let ((caller, callee), part) = found.unwrap_or(((None, only), 0.0));
         let calls = caller.map_or(Sides::default(), |caller| calls(caller, callee, arcs));
         let reason = Reason::ChangedCode { caller, callee, calls };

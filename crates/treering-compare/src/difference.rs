@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 use treering_analysis::{Measure, RUNS_FOR_SPREAD, student};
 use treering_profile::{MetricId, Profile, Unit};
 
+use crate::apart::Apart;
 use crate::cause::{Cause, Code, cause};
 use crate::code::{CodeDifference, ProgramCode};
 use crate::common_metric::{common_metric, is_period_known_of_one};
@@ -156,17 +157,25 @@ pub struct Difference {
     pub arcs: Vec<ArcChange>,
     /// The trees, matched by chains of callers; nothing where one profile has none.
     pub contexts: Option<Contexts>,
-    /// The call or function that explains most of the change of the run, where calls were counted: of those whose code
-    /// differs, if one of them explains a tenth of it.
+    /// The call or function that explains most of the change of the run without what is set apart, where calls were
+    /// counted: of those whose code differs, if one of them explains a tenth of it.
     pub cause: Option<Cause>,
     /// The difference of the code of modules that both have; nothing where none was to be compared.
     pub code: Option<CodeDifference>,
+    /// The changes that may be chance, where other runs of the base are known.
+    pub apart: Apart,
 }
 
 impl Difference {
     /// The change of a group's function.
     pub fn function(&self, group: GroupIndex) -> Option<&FunctionChange> {
         self.functions.iter().find(|function| function.group == group)
+    }
+
+    /// The change of the run as a part of the base, without what is set apart; nothing where the base cost nothing.
+    pub fn relative_change(&self) -> Option<f64> {
+        let base = self.run.base.cost;
+        (base > 0).then(|| self.apart.left_change as f64 / base as f64)
     }
 
     /// The two parts of the change of the run, where calls were counted.
@@ -198,6 +207,20 @@ pub fn compare_with_code(
     head: &Profile,
     options: &Options,
     code: &ProgramCode,
+) -> Result<Difference, NotComparable> {
+    compare_beyond_chance(base, head, options, code, &[])
+}
+
+/// As [`compare_with_code`], with the differences of the base and other runs of it: what these explain is set apart.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_beyond_chance(
+    base: &Profile,
+    head: &Profile,
+    options: &Options,
+    code: &ProgramCode,
+    again: &[Difference],
 ) -> Result<Difference, NotComparable> {
     let profiles = Sides { base, head };
     let runs = profiles.map(|profile| profile.runs.len());
@@ -231,8 +254,10 @@ pub fn compare_with_code(
     }
     let run = sides.as_ref().map(|side| side.graph.basis.run);
     let has_calls = functions.iter().any(|function| function.split.is_some());
+    let apart = Apart::of(again, &functions, &pairing);
     let code = changes.summary(&code.not_compared);
     let known = Code {
+        is_chance: &|group| apart.holds(group),
         is_changed: &|group| changes.is_changed(&pairing.groups[group], &pairing, profiles) == Some(true),
         is_foreign: &|group| {
             let group = &pairing.groups[group];
@@ -242,8 +267,8 @@ pub fn compare_with_code(
         },
         only_changed: code.as_ref().and_then(|code| only_changed(code, &functions)),
     };
-    let cause =
-        if has_calls { cause(run.change(), contexts.as_ref(), &functions, &arcs, &known) } else { None };
+    let change = apart.left_change;
+    let cause = if has_calls { cause(change, contexts.as_ref(), &functions, &arcs, &known) } else { None };
     let metric = &head.metrics[metrics.head.index()];
     let is_sampled = [&sides.base, &sides.head].iter().any(|side| side.graph.basis.samples.is_some());
     // Costs without calls may be samples that their file does not call so, as those of heap profiles are.
@@ -267,6 +292,7 @@ pub fn compare_with_code(
         contexts,
         cause,
         code,
+        apart,
     })
 }
 

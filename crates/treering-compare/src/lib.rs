@@ -49,7 +49,8 @@ pub use cause::{Cause, Reason};
 pub use change_point::change_points;
 pub use contexts::{ContextChange, Contexts};
 pub use difference::{
-    ArcChange, Change, Difference, FunctionChange, NotComparable, Options, compare, compare_with_code,
+    ArcChange, Change, Difference, FunctionChange, NotComparable, Options, compare, compare_beyond_chance,
+    compare_with_code,
 };
 pub use growth::{
     Culprit, Curve, FORETOLD, Form, FunctionGrowth, FunctionPart, LEAST_SIZES, Model, NotScalable, Scaling,

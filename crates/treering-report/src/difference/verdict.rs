@@ -53,7 +53,7 @@ impl Verdict {
 
     /// The verdict of a difference.
     pub fn of(difference: &Difference) -> Self {
-        let change = difference.run.relative_change();
+        let change = difference.relative_change();
         let base = difference.run.base.cost as f64;
         let interval =
             difference.run_interval.filter(|_| base > 0.0).map(|(low, high)| (low / base, high / base));
@@ -63,13 +63,13 @@ impl Verdict {
 }
 
 fn outcome(difference: &Difference, interval: Option<(f64, f64)>) -> Outcome {
-    let by_sign = match difference.run.change() {
+    let by_sign = match difference.apart.left_change {
         1.. => Outcome::More,
         0 => Outcome::Same,
         _ => Outcome::Less,
     };
     let floor = if difference.is_exact { 0.0 } else { Verdict::FLOOR };
-    let change = difference.run.relative_change().map_or(f64::INFINITY, f64::abs);
+    let change = difference.relative_change().map_or(f64::INFINITY, f64::abs);
     match interval {
         None if difference.is_exact => by_sign,
         None => Outcome::Undecided,
@@ -79,10 +79,16 @@ fn outcome(difference: &Difference, interval: Option<(f64, f64)>) -> Outcome {
     }
 }
 
+/// Says that functions were set apart.
+const BEYOND_CHANCE: &str = " beyond what runs of base differ by";
+
 fn text(difference: &Difference, outcome: Outcome, interval: Option<(f64, f64)>) -> String {
     let metric = printable(&difference.metric);
     let changed = difference.functions.iter().filter(|row| row.self_cost.change() != 0).count();
-    if difference.run.change() == 0 && (difference.is_exact || changed == 0) {
+    if difference.run.change() == 0
+        && difference.apart.functions.is_empty()
+        && (difference.is_exact || changed == 0)
+    {
         let both = format!("{} {metric} in both", cost(difference.unit, difference.run.base.cost as f64));
         let count = difference.pairing.groups.len() as u64 - 1;
         let functions = plural(count, "function");
@@ -96,9 +102,12 @@ fn text(difference: &Difference, outcome: Outcome, interval: Option<(f64, f64)>)
     }
     let amounts = Amounts::of_changes(difference);
     let decimals = if difference.is_exact { 2 } else { 1 };
-    let much = percent(difference.run.relative_change(), decimals);
-    let mut much = much.unwrap_or_else(|| amounts.signed(difference.run.change()));
+    let much = percent(difference.relative_change(), decimals);
+    let mut much = much.unwrap_or_else(|| amounts.signed(difference.apart.left_change));
     much += &format!(" {metric}");
+    if !difference.apart.functions.is_empty() {
+        much += BEYOND_CHANCE;
+    }
     if let Some((low, high)) = interval {
         much += &format!(" [{:+.1}, {:+.1}]", low * 100.0, high * 100.0).replace('-', "−");
     }
@@ -109,7 +118,7 @@ fn text(difference: &Difference, outcome: Outcome, interval: Option<(f64, f64)>)
     };
     match (&difference.cause, difference.is_exact) {
         (Some(cause), _) => format!("{head}: {}", reason(difference, cause)),
-        (None, true) => match difference.functions.first().filter(|row| row.self_cost.change() != 0) {
+        (None, true) => match first_beyond_chance(difference) {
             Some(first) if difference.functions.iter().all(|row| row.split.is_none()) => {
                 format!("{head}: mostly {}, {}", name(&first.name), amounts.signed(first.self_cost.change()))
             }
@@ -130,6 +139,12 @@ fn text(difference: &Difference, outcome: Outcome, interval: Option<(f64, f64)>)
             None => format!("{head}: no function changed by more than chance"),
         },
     }
+}
+
+/// The function with the largest change that is not set apart.
+fn first_beyond_chance(difference: &Difference) -> Option<&FunctionChange> {
+    let mut left = difference.functions.iter().filter(|row| !difference.apart.holds(row.group));
+    left.next().filter(|row| row.self_cost.change() != 0)
 }
 
 /// A name in a sentence, shortened by its structure.

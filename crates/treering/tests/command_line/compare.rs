@@ -150,6 +150,14 @@ fn functions_that_differ_by_chance_are_set_apart() {
     let document = json(&outcome);
     assert_eq!(document["exact"]["outcome"], "more", "{document:#}");
     assert_eq!(document["exact"]["difference"]["verdict"]["cause"]["function"], "steady");
+    // The head is usually another file.
+    std::fs::copy(session.path("noise"), session.path("noisy")).expect("it can be copied");
+    let outcome = compare(&session, &["--exact", "--limit", "0%"], &["./noise"], &["./noisy"]);
+    assert!(outcome.stdout.starts_with("no difference beyond what runs of base differ by"), "{outcome:#?}");
+    assert_eq!(outcome.status.code(), Some(0));
+    let outcome = compare(&session, &["--exact"], &["./noise"], &["./noisy", "40000000"]);
+    let much = outcome.stdout.split(": ").next().unwrap_or_default();
+    assert!(much.starts_with('+') && much.contains(" instructions beyond what runs of base"), "{outcome:#?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use treering_compare::{Apart, Difference, FunctionChange, Options, Sides, compare_with_code};
+use treering_compare::{Difference, FunctionChange, Options, Sides, compare_beyond_chance};
 use treering_measure::{Launch, Output};
 use treering_profile::{FunctionId, Profile};
 
@@ -21,7 +21,6 @@ use super::timed::{differ, succeed};
 /// The difference of the counts.
 pub(super) struct Exact {
     pub(super) difference: Difference,
-    pub(super) apart: Apart,
     /// How often the base was counted.
     pub(super) runs: usize,
     /// Whether the base writes something else in each run.
@@ -75,22 +74,20 @@ pub(super) fn count(
     }
     progress.doing("comparing");
     let options = Options { metric: Some("instructions".to_owned()) };
-    let compared = |head: &Profile| {
+    let compared = |head: &Profile, again: &[Difference]| {
         let code = code::read(Sides { base: &base, head });
-        compare_with_code(&base, head, &options, &code).map_err(Failure::new)
+        compare_beyond_chance(&base, head, &options, &code, again).map_err(Failure::new)
     };
-    let mut others = vec![compared(&again)?];
+    let mut others = vec![compared(&again, &[])?];
     if others[0].functions.iter().any(|row| row.self_cost.change() != 0) {
         for _ in 2..=RUNS_OF_CHANCE {
-            others.push(compared(&recount()?.0)?);
+            others.push(compared(&recount()?.0, &[])?);
         }
     }
-    let mut difference = compared(&head)?;
-    let apart = Apart::of(&others, &difference);
-    difference.cause = difference.cause.filter(|cause| !apart.holds(cause.function));
+    let difference = compared(&head, &others)?;
     let compilers = if any_compiler { None } else { compilers::other(&difference) };
     let (runs, moved) = (others.len() + 1, moved(&difference, &profiles));
-    Ok(Exact { moved, difference, apart, runs, output_varies, paths_differ, held, not_counted, compilers })
+    Ok(Exact { moved, difference, runs, output_varies, paths_differ, held, not_counted, compilers })
 }
 
 /// The command that counts another, with everything held that moves counts, and all of the environment, as it is the same

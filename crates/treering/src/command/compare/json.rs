@@ -26,7 +26,7 @@ pub(super) fn json(comparison: &Comparison, verdict: &Verdict, status: u8) -> St
 fn exact(exact: &Exact) -> Value {
     let difference: Value =
         serde_json::from_str(&difference_json(&exact.difference, false)).unwrap_or_default();
-    let apart = exact.apart.functions.iter().map(|&(group, change)| {
+    let apart = exact.difference.apart.functions.iter().map(|&(group, change)| {
         let group = &exact.difference.pairing.groups[group];
         json!({"function": group.name, "module": group.module, "self_change": number(change)})
     });
@@ -37,8 +37,8 @@ fn exact(exact: &Exact) -> Value {
         "difference": difference,
         "control": {
             "runs": exact.runs,
-            "functions": exact.apart.differing,
-            "moved": exact.apart.moved.min(u128::from(u64::MAX)) as u64,
+            "functions": exact.difference.apart.differing,
+            "moved": exact.difference.apart.moved.min(u128::from(u64::MAX)) as u64,
             "output_varies": exact.output_varies,
         },
         "held": exact.held,

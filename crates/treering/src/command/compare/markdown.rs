@@ -16,7 +16,7 @@ pub(super) fn markdown(comparison: &Comparison, verdict: &Verdict) -> String {
     let heading = |outcome: Outcome, title: &str| format!("### {}{}\n", mark(outcome), markdown_text(title));
     match (&comparison.exact, &comparison.timed) {
         (Some(exact), timed) => {
-            let has_rows = !exact.apart.is_all() && exact.compilers.is_none();
+            let has_rows = !exact.difference.apart.is_all() && exact.compilers.is_none();
             if verdict.disagrees || !has_rows {
                 text += &heading(verdict.outcome, &verdict.text);
             }
@@ -31,7 +31,7 @@ pub(super) fn markdown(comparison: &Comparison, verdict: &Verdict) -> String {
             } else if verdict.text != exact_text(exact) {
                 let _ = writeln!(text, "\n{}", markdown_text(&exact_text(exact)));
             }
-            if exact.compilers.is_some() && !exact.apart.is_all() {
+            if exact.compilers.is_some() && !exact.difference.apart.is_all() {
                 let _ = writeln!(text, "\n{}", markdown_text(&compilers::explanation(&exact.difference)));
             }
             if let Some(timed) = timed {

@@ -31,7 +31,7 @@ fn title(text: &str, style: &Style) -> String {
 }
 
 fn counts(exact: &Exact, style: &Style) -> String {
-    let mut text = if exact.apart.is_all() {
+    let mut text = if exact.difference.apart.is_all() {
         title(&exact_text(exact), style)
     } else if exact.compilers.is_some() {
         let why = compilers::explanation(&exact.difference);
@@ -50,7 +50,7 @@ fn counts(exact: &Exact, style: &Style) -> String {
 
 /// How equal two runs of the base are.
 pub(super) fn exact_facts(exact: &Exact) -> Vec<(&'static str, String)> {
-    let apart = &exact.apart;
+    let apart = &exact.difference.apart;
     let mut facts = Vec::new();
     if apart.differing == 0 {
         facts.push(("exact", "base counted twice: 0 difference".to_owned()));
@@ -70,7 +70,7 @@ pub(super) fn exact_facts(exact: &Exact) -> Vec<(&'static str, String)> {
         }
         facts.push(("set apart", text));
     }
-    if exact.paths_differ && !exact.apart.is_all() {
+    if exact.paths_differ && !exact.difference.apart.is_all() {
         let text =
             "the programs' names are not equally long; the C library looks at them, for some instructions";
         facts.push(("names", text.to_owned()));
@@ -85,13 +85,13 @@ pub(super) fn exact_facts(exact: &Exact) -> Vec<(&'static str, String)> {
 
 fn some_functions(exact: &Exact) -> String {
     const SHOWN: usize = 3;
-    let names = exact.apart.functions.iter().take(SHOWN).map(|&(group, change)| {
+    let names = exact.difference.apart.functions.iter().take(SHOWN).map(|&(group, change)| {
         let name = printable(&exact.difference.pairing.groups[group].name).into_owned();
         let sign = if change < 0 { '−' } else { '+' };
         format!("{name} {sign}{}", grouped(change.unsigned_abs().min(u128::from(u64::MAX)) as u64))
     });
     let names: Vec<String> = names.collect();
-    let more = exact.apart.functions.len().saturating_sub(SHOWN);
+    let more = exact.difference.apart.functions.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     names.join(", ") + &more
 }

@@ -83,8 +83,8 @@ fn of_times(outcome: Times) -> Outcome {
 
 /// The outcome of counts, without what two runs of the base differ by.
 pub(super) fn exact_outcome(exact: &Exact) -> Outcome {
-    match exact.apart.left_change {
-        _ if exact.apart.is_all() => Outcome::Same,
+    match exact.difference.apart.left_change {
+        _ if exact.difference.apart.is_all() => Outcome::Same,
         _ if exact.compilers.is_some() => Outcome::Undecided,
         1.. => Outcome::More,
         0 => Outcome::Same,
@@ -94,9 +94,8 @@ pub(super) fn exact_outcome(exact: &Exact) -> Outcome {
 
 /// How much more head counts, as a part of base, without what two runs of the base differ by.
 pub(super) fn exact_change(exact: &Exact) -> Option<f64> {
-    let base = exact.difference.run.base.cost;
-    let change = if exact.apart.is_all() { 0 } else { exact.apart.left_change };
-    (base > 0).then(|| change as f64 / base as f64)
+    let change = exact.difference.relative_change();
+    if exact.difference.apart.is_all() { change.map(|_| 0.0) } else { change }
 }
 
 pub(super) fn exact_is_beyond(exact: &Exact, limit: Option<f64>) -> bool {
@@ -106,7 +105,7 @@ pub(super) fn exact_is_beyond(exact: &Exact, limit: Option<f64>) -> bool {
 
 /// The line for counts.
 pub(super) fn exact_text(exact: &Exact) -> String {
-    if exact.apart.differing > 0 && exact.apart.is_all() {
+    if exact.difference.apart.differing > 0 && exact.difference.apart.is_all() {
         return "no difference beyond what runs of base differ by".to_owned();
     }
     let verdict = Counts::of(&exact.difference).text;
