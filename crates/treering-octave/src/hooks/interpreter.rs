@@ -44,8 +44,11 @@ pub(super) struct Interpreter {
 }
 
 impl Interpreter {
-    fn new() -> Self {
-        Self {
+    /// The hooks do not make room for the state on their own stacks: functions that call each other have many of them.
+    #[cold]
+    #[inline(never)]
+    fn new() -> Box<Self> {
+        Box::new(Self {
             objects: Objects::new(),
             namer: Namer::new(),
             operators: HashMap::default(),
@@ -57,7 +60,7 @@ impl Interpreter {
             sites: HashMap::default(),
             open: HashMap::default(),
             is_hidden: false,
-        }
+        })
     }
 }
 
@@ -72,9 +75,7 @@ thread_local! {
 /// Does something with the interpreter's state; no code of Octave may run meanwhile.
 #[inline(always)]
 pub(super) fn with_interpreter<R>(use_it: impl FnOnce(&mut Interpreter) -> R) -> R {
-    INTERPRETER.with(|interpreter| {
-        use_it(interpreter.borrow_mut().get_or_insert_with(|| Box::new(Interpreter::new())))
-    })
+    INTERPRETER.with(|interpreter| use_it(interpreter.borrow_mut().get_or_insert_with(Interpreter::new)))
 }
 
 /// Records the kinds of events that `bits` select, from the next event on. Functions are named anew, by the

@@ -228,6 +228,20 @@ fn a_script_is_profiled_without_changing_it() {
     assert!(lines.lines().any(|line| line.split_whitespace().nth(2) == Some("3")), "{lines}");
 }
 
+/// The hooks of each nested call and block stand on the interpreter's stack.
+#[test]
+fn deep_recursion_goes_as_deep_as_without_treering() {
+    let Some(folder) = octave("deep") else { return };
+    let script = "1;\nfunction r = depth (n)\n  r = 0;\n  for i = 1:1\n    if n > 0\n      r = 1 + depth (n - 1);\n    end\n  end\nend\nprintf ('%d\\n', depth (200));\ntry, depth (1000); catch e, disp (e.message); end\n";
+    std::fs::write(folder.join("deep.m"), script).expect("written");
+    let alone = evaluate(&folder, "source deep.m");
+    for options in [&["--lines"][..], &["--args"], &["--memory", "--operators"]] {
+        let output = run(&folder, TREERING, &[&["octave", "-q"], options, &["deep.m"]].concat());
+        assert!(output.status.success(), "{options:?}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout), alone, "{options:?}");
+    }
+}
+
 #[test]
 fn allocations_belong_to_the_function_that_makes_them() {
     let Some(folder) = octave("memory") else { return };
