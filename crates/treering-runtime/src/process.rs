@@ -236,11 +236,15 @@ pub(crate) fn output() -> Option<PathBuf> {
 }
 
 fn switch_off() {
+    switch_off_at(sys::ticks());
+}
+
+/// Records nothing more. In the file, activations that are open end at `end`, in ticks.
+fn switch_off_at(end: u64) {
     let before = STATE.swap(OFF, Ordering::AcqRel);
     if before != OFF && before != UNDECIDED {
-        let now = sys::ticks();
-        store::change_header(|header| header.off_ticks.set(now));
-        LAST_OFF.store(now, Ordering::Relaxed);
+        store::change_header(|header| header.off_ticks.set(end));
+        LAST_OFF.store(sys::ticks(), Ordering::Relaxed);
     }
 }
 
@@ -419,10 +423,12 @@ pub(crate) fn finish() -> bool {
     }
     let _quiet = Quiet::begin();
     let mut process = lock();
+    // The calibration belongs to no activation that is open.
+    let end = sys::ticks();
     if state != OFF {
         calibrate::calibrate_again();
     }
-    switch_off();
+    switch_off_at(end);
     finish_store(&mut process)
 }
 
