@@ -1,9 +1,9 @@
 -- Two versions of a project: each function's share of a run, and the change with its 95 % interval over runs.
-WITH n AS (SELECT version, CAST(COUNT(*) AS DOUBLE) AS runs FROM run WHERE metric = {metric} AND run_cost > 0 AND ({project} = '' OR project = {project}) AND version IN ({base}, {head}) GROUP BY version),
+WITH n AS (SELECT version, CAST(COUNT(*) AS DOUBLE) AS runs FROM run WHERE metric = {metric} AND run_cost > 0 AND ({project} = '' OR project = {project}) AND version IN ({base}, {head}) AND ({since} = '' OR day >= {since}) GROUP BY version),
 q AS (SELECT c.version, c.fn_id, CAST(c.total AS DOUBLE) / r.run_cost AS share FROM fcost c JOIN run r ON r.run_id = c.run_id AND r.metric = c.metric
- WHERE c.metric = {metric} AND r.run_cost > 0 AND ({project} = '' OR c.project = {project}) AND c.version IN ({base}, {head})),
+ WHERE c.metric = {metric} AND r.run_cost > 0 AND ({project} = '' OR c.project = {project}) AND c.version IN ({base}, {head}) AND ({since} = '' OR c.day >= {since})),
 s AS (SELECT q.version, q.fn_id, SUM(q.share) / MAX(n.runs) AS mean, GREATEST(SUM(q.share * q.share) - SUM(q.share) * SUM(q.share) / MAX(n.runs), 0.0) / GREATEST(MAX(n.runs) - 1, 1) / MAX(n.runs) AS variance
  FROM q JOIN n ON n.version = q.version GROUP BY q.version, q.fn_id),
 d AS (SELECT s.fn_id, SUM(CASE WHEN s.version = {base} THEN s.mean ELSE 0.0 END) AS base, SUM(CASE WHEN s.version = {head} THEN s.mean ELSE 0.0 END) AS head, SUM(s.variance) AS variance FROM s GROUP BY s.fn_id)
 SELECT f.name, f.module, ROUND(d.base, 5) AS base_share, ROUND(d.head, 5) AS head_share, ROUND(d.head - d.base, 5) AS change, ROUND(1.96 * SQRT(d.variance), 5) AS plus_minus
-FROM d JOIN fn f ON f.fn_id = d.fn_id ORDER BY ABS(ROUND(d.head - d.base, 5)) DESC, f.name, f.module, f.kind LIMIT {limit};
+FROM d JOIN fn f ON f.fn_id = d.fn_id WHERE (SELECT COUNT(*) FROM n) = CASE WHEN {base} = {head} THEN 1 ELSE 2 END ORDER BY ABS(ROUND(d.head - d.base, 5)) DESC, f.name, f.module, f.kind LIMIT {limit};

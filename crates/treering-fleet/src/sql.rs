@@ -217,12 +217,15 @@ impl Question {
         lines.map(|line| line.trim_start_matches("-- ")).collect::<Vec<_>>().join(" ")
     }
 
+    /// Whether its answer depends on a parameter.
+    pub fn takes(&self, parameter: &str) -> bool {
+        self.text.contains(&format!("{{{parameter}}}"))
+    }
+
     /// The parameters that must have a value.
     pub fn required(&self) -> Vec<&'static str> {
-        let mut required: Vec<&str> = ["function", "base", "head"]
-            .into_iter()
-            .filter(|name| self.text.contains(&format!("{{{name}}}")))
-            .collect();
+        let mut required: Vec<&str> =
+            ["function", "base", "head"].into_iter().filter(|name| self.takes(name)).collect();
         required.extend((self.name == "new").then_some("since"));
         required
     }

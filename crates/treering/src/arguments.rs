@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use treering_archive::Moment;
 
 use crate::command;
 use crate::terminal::Colour;
@@ -48,6 +49,12 @@ pub enum Command {
     Man(command::man::Man),
 }
 
+/// Reads a day, as in 2026-11-27.
+pub fn day(text: &str) -> Result<String, String> {
+    let is_day = text.len() == "2026-11-27".len() && format!("{text}T00:00:00Z").parse::<Moment>().is_ok();
+    if is_day { Ok(text.to_owned()) } else { Err("write a day as 2026-11-27".to_owned()) }
+}
+
 /// Reads a duration, in seconds; more than none.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
@@ -63,6 +70,14 @@ mod tests {
     use expect_test::expect_file;
 
     use super::*;
+
+    #[test]
+    fn days_are_read_as_they_are_compared() {
+        assert_eq!(day("2026-11-09").as_deref(), Ok("2026-11-09"));
+        for text in ["2026-11-9", "1.11.2026", "2026-13-01", "", "2026-11-27T00"] {
+            assert!(day(text).is_err(), "{text}");
+        }
+    }
 
     /// `cargo xtask docs` writes the page anew, by this test.
     #[test]

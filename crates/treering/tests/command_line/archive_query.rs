@@ -151,6 +151,21 @@ fn engines_give_equal_rows() {
     }
 }
 
+#[test]
+fn parameters_that_change_no_answer_are_refused() {
+    let session = Session::new();
+    for (words, why) in [
+        (&["--named", "flat", "--since", "2026-11-9"][..], "write a day as 2026-11-27"),
+        (&["--named", "flat", "--function", "work"], "--named flat does not take --function"),
+        (&["--named", "new"], "--named new needs --since"),
+        (&["SELECT 1", "--project", "solve"], "--project is for --named"),
+    ] {
+        let outcome = session.run(&[&["query"], words].concat());
+        assert_eq!(outcome.status.code(), Some(2), "{outcome:#?}");
+        assert!(outcome.stderr.contains(why), "{outcome:#?}");
+    }
+}
+
 /// Each question, with what it needs.
 pub(crate) const QUESTIONS: [&[&str]; 12] = [
     &["--named", "flat"],

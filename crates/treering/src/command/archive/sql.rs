@@ -7,6 +7,7 @@ use treering_fleet::Tables;
 use treering_fleet::sql::{Engine, QUESTIONS, Question, Values, views};
 
 use super::compact::{note_clocks, wrong};
+use crate::arguments::day;
 use crate::command::bench::place::Place;
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
@@ -45,7 +46,7 @@ pub struct Asked {
     #[arg(long)]
     metric: Option<String>,
     /// From this day on, in UTC
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     since: Option<String>,
     /// The function that is asked for
     #[arg(long)]
@@ -76,21 +77,24 @@ pub struct Answers {
 impl Asked {
     /// The question in SQL, if one was named.
     pub fn sql(&self) -> Result<Option<String>, Failure> {
-        let Some(name) = &self.named else { return Ok(None) };
+        let Some(name) = &self.named else {
+            return match self.given().first() {
+                Some(parameter) => Err(Failure::new(format_args!("--{parameter} is for --named")).status(2)),
+                None => Ok(None),
+            };
+        };
         let question = Question::named(name).ok_or_else(|| {
             let all: Vec<String> =
                 QUESTIONS.iter().map(|question| format!("{}: {}", question.name, question.about())).collect();
             let failure = Failure::new(format_args!("no question is called {name:?}")).status(2);
             all.iter().fold(failure, |failure, line| failure.hint(line))
         })?;
-        let given = |parameter: &str| match parameter {
-            "function" => self.function.is_some(),
-            "base" => self.base.is_some(),
-            "head" => self.head.is_some(),
-            _ => self.since.is_some(),
-        };
-        if let Some(missing) = question.required().into_iter().find(|parameter| !given(parameter)) {
+        let given = self.given();
+        if let Some(missing) = question.required().into_iter().find(|parameter| !given.contains(parameter)) {
             return Err(Failure::new(format_args!("--named {name} needs --{missing}")).status(2));
+        }
+        if let Some(idle) = given.into_iter().find(|parameter| !question.takes(parameter)) {
+            return Err(Failure::new(format_args!("--named {name} does not take --{idle}")).status(2));
         }
         Ok(Some(question.sql(&Values {
             project: self.project.clone(),
@@ -101,6 +105,19 @@ impl Asked {
             head: self.head.clone(),
             limit: self.limit,
         })))
+    }
+
+    /// The names of the parameters that have a value.
+    fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("project", &self.project),
+            ("metric", &self.metric),
+            ("since", &self.since),
+            ("function", &self.function),
+            ("base", &self.base),
+            ("head", &self.head),
+        ];
+        all.into_iter().filter(|(_, value)| value.is_some()).map(|(name, _)| name).collect()
     }
 
     /// The views and the question for an engine.
