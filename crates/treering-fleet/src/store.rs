@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -282,9 +283,9 @@ fn lock(archive: &Path) -> Result<Flock<File>, Error> {
     let folder = archive.join("tables");
     make_folder(&folder).map_err(system("make", &folder))?;
     let path = folder.join("lock");
-    // That of another user of a shared archive may be read-only.
+    // That of another user of a shared archive may be read-only. Users outside the group cannot hold writers up.
     let opened = File::open(&path)
-        .or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).open(&path));
+        .or_else(|_| OpenOptions::new().write(true).create(true).truncate(false).mode(0o660).open(&path));
     let file = opened.map_err(system("write", &path))?;
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(lock) => Ok(lock),
