@@ -55,6 +55,12 @@ pub fn day(text: &str) -> Result<String, String> {
     if is_day { Ok(text.to_owned()) } else { Err("write a day as 2026-11-27".to_owned()) }
 }
 
+/// Whether a change is beyond a limit, both as parts of the base. A change that equals the limit in decimals is not,
+/// however both are rounded.
+pub fn is_beyond(change: f64, limit: f64) -> bool {
+    change > limit + (1.0 + limit.abs()) * 4.0 * f64::EPSILON
+}
+
 /// Reads a duration, in seconds; more than none.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
@@ -70,6 +76,17 @@ mod tests {
     use expect_test::expect_file;
 
     use super::*;
+
+    #[test]
+    fn a_change_of_the_limit_itself_is_not_beyond_it() {
+        for tenths in 1..=2000_u32 {
+            let limit = (f64::from(tenths) / 10.0) / 100.0;
+            let change = |more: u32| f64::from(tenths + more) / 1000.0;
+            assert!(!is_beyond(change(0), limit) && is_beyond(change(1), limit), "{tenths}");
+            assert!(!is_beyond(f64::from(1000 + tenths) / 1000.0 - 1.0, limit), "{tenths}");
+        }
+        assert!(is_beyond(f64::INFINITY, 0.0) && !is_beyond(1.0, f64::INFINITY));
+    }
 
     #[test]
     fn days_are_read_as_they_are_compared() {

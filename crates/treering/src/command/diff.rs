@@ -13,6 +13,7 @@ use treering_profile::{MetricId, Profile};
 use treering_report::{Measured, Outcome as Verdicts, Rows, Style, Verdict};
 
 use super::report::{Part, TimePart, percent};
+use crate::arguments::is_beyond;
 use crate::ci_files::CiFiles;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
@@ -187,11 +188,11 @@ impl Diff {
         let verdict = Verdict::of(difference);
         let limit = limit / 100.0;
         let change = verdict.change.unwrap_or(if difference.run.change() > 0 { f64::INFINITY } else { 0.0 });
-        let within = verdict.interval.is_some_and(|(_, high)| high <= limit);
+        let within = verdict.interval.is_some_and(|(_, high)| !is_beyond(high, limit));
         match verdict.outcome {
             Verdicts::Less | Verdicts::Same => 0,
             _ if within => 0,
-            Verdicts::More if change > limit => 1,
+            Verdicts::More if is_beyond(change, limit) => 1,
             Verdicts::More => 0,
             Verdicts::Undecided => 3,
         }

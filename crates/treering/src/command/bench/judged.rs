@@ -4,6 +4,7 @@ use treering_archive::{Manifest, Measured, Unit, median, metric};
 use treering_measure::{Estimate, Judgement, LEAST_ROUNDS, Outcome};
 
 use super::amount::percent;
+use crate::arguments::is_beyond;
 
 /// The change of a metric, always from base to head.
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub struct Judged {
     pub change: Option<f64>,
     /// Where the change lies with 99 % confidence; nothing of counts and of single values.
     pub interval: Option<(f64, f64)>,
+    /// Whether both were measured at different times, of which the interval tells nothing.
+    pub is_incomparable: bool,
     /// The rounds of the side that has fewer.
     pub rounds: usize,
 }
@@ -41,6 +44,8 @@ pub fn judge(name: &str, base: &Manifest, head: &Manifest, floor: f64) -> Option
     let (first, second) = (median(&sides.0.values)?, median(&sides.1.values)?);
     let change = (first != 0.0).then(|| second / first - 1.0);
     let rounds = sides.0.values.len().min(sides.1.values.len());
+    let is_one_session = base.session == head.session && !base.session.is_empty();
+    let is_incomparable = is_time(name) && !is_one_session;
     let of = |outcome, interval| Judged {
         base: first,
         head: second,
@@ -48,14 +53,14 @@ pub fn judge(name: &str, base: &Manifest, head: &Manifest, floor: f64) -> Option
         outcome,
         change,
         interval,
+        is_incomparable,
         rounds,
     };
     if name == metric::INSTRUCTIONS {
         return Some(of(of_counts(sides, second - first), None));
     }
     let Some(estimate) = estimate(sides) else { return Some(of(plain(change, floor), None)) };
-    let is_one_session = base.session == head.session && !base.session.is_empty();
-    let outcome = match is_time(name) && !is_one_session {
+    let outcome = match is_incomparable {
         true => Outcome::Undecided,
         false => Judgement::of(estimate, None, floor, rounds).outcome,
     };
@@ -122,8 +127,10 @@ impl Judged {
         let change = self.change.unwrap_or(f64::INFINITY);
         match (self.outcome, self.interval) {
             (Outcome::Less | Outcome::Same, _) => Some(false),
-            (Outcome::More, _) => Some(change > limit),
-            (Outcome::Undecided, Some((_, high))) if high <= limit => Some(false),
+            (Outcome::More, _) => Some(is_beyond(change, limit)),
+            (Outcome::Undecided, Some((_, high))) if !self.is_incomparable && !is_beyond(high, limit) => {
+                Some(false)
+            }
             (Outcome::Undecided, _) => None,
         }
     }

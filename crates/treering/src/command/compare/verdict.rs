@@ -3,6 +3,8 @@
 use treering_measure::{Estimate, Outcome as Times};
 use treering_report::{Outcome, Verdict as Counts, grouped};
 
+use crate::arguments::is_beyond;
+
 use super::Comparison;
 use super::exact::Exact;
 use super::timed::Timed;
@@ -42,8 +44,8 @@ impl Verdict {
         let outcome = of_times(timed.judgement.outcome);
         let (change, limit) = (timed.change, limit.unwrap_or(f64::INFINITY));
         let status = match outcome {
-            Outcome::More if change.change > limit => 1,
-            Outcome::Undecided if change.high <= limit && limit.is_finite() => 0,
+            Outcome::More if is_beyond(change.change, limit) => 1,
+            Outcome::Undecided if limit.is_finite() && !is_beyond(change.high, limit) => 0,
             Outcome::Undecided => 3,
             _ => 0,
         };
@@ -100,7 +102,7 @@ pub(super) fn exact_change(exact: &Exact) -> Option<f64> {
 
 pub(super) fn exact_is_beyond(exact: &Exact, limit: Option<f64>) -> bool {
     let is_decided = exact_outcome(exact) != Outcome::Undecided;
-    is_decided && limit.is_some_and(|limit| exact_change(exact).is_none_or(|change| change > limit))
+    is_decided && limit.is_some_and(|limit| exact_change(exact).is_none_or(|change| is_beyond(change, limit)))
 }
 
 /// The line for counts.
