@@ -216,6 +216,12 @@ fn exact_counts_are_kept_with_their_profile_and_explain_a_change() {
         bench(&session, &["compare", "before", "after", "--exact", "--limit", limit], &[]).status.code()
     };
     assert_eq!((status("instructions=1%"), status("instructions=1000%")), (Some(1), Some(0)));
+    // A limit of something that was not compared holds nothing.
+    for limit in ["instruction=1%", "time=1%", "memory=1%"] {
+        assert_eq!(status(limit), Some(2), "{limit}");
+    }
+    let other = bench(&session, &["compare", run, run, "--program", "nosuch"], &[]);
+    assert_eq!(other.status.code(), Some(2), "{other:#?}");
     assert_eq!(
         json(&session, &["compare", run, run, "--exact"], &[])["pairs"][0]["metrics"]["instructions"]["outcome"],
         "same"
@@ -390,6 +396,28 @@ fn an_archive_of_another_user_can_be_read() {
 }
 
 #[test]
+fn runs_without_a_partner_and_with_other_parameters_are_named() {
+    let session = Session::new();
+    script(&session, "p", "exit 0");
+    for (name, sizes) in [("a", "n=1,2,4"), ("b", "n=1,2")] {
+        text(&session, &["run", "-n", "2", "--version-name", name, "-p", sizes], &["./p", "{n}"]);
+    }
+    let compared = bench(&session, &["compare", "a", "b"], &[]);
+    assert!(
+        compared.stderr.contains("note: only a has these, so they are not compared: ./p n=4"),
+        "{compared:#?}"
+    );
+    let runs = listed(&session);
+    let run = |version: &str, size: &str| {
+        let is_it = |run: &&Value| run["version"] == version && run["parameters"]["n"] == size;
+        runs.iter().find(is_it).expect("it was run")["run"].as_str().expect("a run").to_owned()
+    };
+    let compared = bench(&session, &["compare", &run("a", "4"), &run("b", "1")], &[]);
+    assert!(compared.stdout.contains("n=4 → n=1"), "{compared:#?}");
+    assert!(compared.stdout.contains("the parameters differ"), "{compared:#?}");
+}
+
+#[test]
 fn runs_of_two_machines_are_not_compared_in_time() {
     let session = Session::new();
     script(&session, "p", "exit 0");
@@ -397,8 +425,8 @@ fn runs_of_two_machines_are_not_compared_in_time() {
         text(&session, &["run", "-n", "8", "--version-name", name], &["./p"]);
     }
     // Two sessions of one machine: shown, and nothing is decided.
-    let compared = bench(&session, &["compare", "a", "b", "--limit", "time=0.0001%"], &[]);
-    assert!(matches!(compared.status.code(), Some(0 | 3)), "{compared:#?}");
+    let compared = bench(&session, &["compare", "a", "b", "--limit", "time=1000%"], &[]);
+    assert_eq!(compared.status.code(), Some(3), "{compared:#?}");
     assert!(compared.stdout.contains("times of two sessions decide nothing"), "{compared:#?}");
     // The same run on a machine with more processors.
     let run = listed(&session)[0]["run"].as_str().expect("a run").to_owned();

@@ -86,6 +86,7 @@ impl Compare {
             return Err(Failure::new("the runs have no measurement in common")
                 .hint("treering bench show RUN names them"));
         }
+        self.check_limits(&pairs)?;
         let mut largest: Vec<&Pair> = pairs.iter().collect();
         largest.sort_by(|a, b| b.size().total_cmp(&a.size()));
         let explained = largest.iter().find_map(|pair| pair.explain(&archive).transpose()).transpose()?;
@@ -106,6 +107,19 @@ impl Compare {
             suite.map_or_else(BTreeMap::new, |suite| suite.limits().clone());
         limits.extend(self.limit.iter().cloned());
         limits
+    }
+
+    /// Refuses a limit of something that no pair of runs has: it would hold whatever changed.
+    fn check_limits(&self, pairs: &[Pair]) -> Result<(), Failure> {
+        let known: BTreeSet<&str> =
+            pairs.iter().flat_map(|pair| &pair.judged).map(|(name, _)| limited(name)).collect();
+        let unknown = self.limit.iter().find(|(name, _)| !known.contains(name.as_str()));
+        unknown.map_or(Ok(()), |(name, _)| {
+            let known: Vec<&str> = known.into_iter().collect();
+            Err(Failure::new(format_args!("--limit {name}: no two of these runs were measured in it"))
+                .hint(format_args!("they have: {}", known.join(", ")))
+                .status(2))
+        })
     }
 
     fn pairs(&self, archive: &mut Archive) -> Result<Vec<Pair>, Failure> {
@@ -133,6 +147,11 @@ impl Compare {
             }
             return pairs.into_iter().map(pair).collect();
         }
+        if let Some(program) = &self.program {
+            let failure =
+                Failure::new(format_args!("--program {program} is for versions, and these are runs"));
+            return Err(failure.status(2));
+        }
         let mut found = Vec::new();
         for name in [&self.base, &self.head] {
             let why = match is_version(name) {
@@ -159,6 +178,16 @@ impl Compare {
             latest
         };
         let (base, head) = (latest(&self.base), latest(&self.head));
+        for (version, own, other) in [(&self.base, &base, &head), (&self.head, &head, &base)] {
+            let alone: Vec<String> = own
+                .iter()
+                .filter(|(key, _)| !other.contains_key(*key))
+                .map(|(_, of)| format!("{} {}", of.program, parameters(of)).trim_end().to_owned())
+                .collect();
+            if !alone.is_empty() {
+                tell!("note: only {version} has these, so they are not compared: {}", alone.join("; "));
+            }
+        }
         let pair = |(key, base): (&(&str, &BTreeMap<String, String>), &&Summary)| {
             head.get(key).map(|head| ((*base).clone(), (*head).clone()))
         };
@@ -184,7 +213,7 @@ impl Compare {
                 let of = |value| amount(value, judged.unit);
                 rows.push(vec![
                     first(pair.head.1.program.clone()),
-                    first(parameters(&pair.head.0)),
+                    first(pair.parameters()),
                     title(name).to_owned(),
                     format!("{} → {}", of(judged.base), of(judged.head)),
                     judged.mark().to_owned(),
@@ -228,6 +257,9 @@ fn verdict(pairs: &[Pair]) -> String {
 /// The sentences below the table.
 fn notes(pairs: &[Pair]) -> String {
     let mut text = String::new();
+    if pairs.iter().any(|pair| pair.base.0.parameters != pair.head.0.parameters) {
+        text += "the parameters differ: so may the work that was measured\n";
+    }
     let has_times = |pair: &&Pair| pair.judged.iter().any(|(name, _)| is_time(name));
     let other =
         pairs.iter().filter(has_times).filter(|pair| pair.base.1.session != pair.head.1.session).count();
@@ -281,6 +313,12 @@ impl Pair {
         self.judged = judged.collect();
     }
 
+    /// The parameters; those of both where they differ.
+    fn parameters(&self) -> String {
+        let (base, head) = (parameters(&self.base.0), parameters(&self.head.0));
+        if base == head { head } else { format!("{base} → {head}") }
+    }
+
     /// The certain change of what was counted, or else of time, without its sign.
     fn size(&self) -> f64 {
         let of = |wanted: &str| self.judged.iter().find(|(name, _)| name == wanted).map(|(_, judged)| judged);
@@ -323,6 +361,7 @@ impl Pair {
             self.judged.iter().map(|(name, judged)| (name.clone(), judged.json())).collect();
         json!({
             "program": self.head.1.program, "parameters": self.head.1.parameters,
+            "base_parameters": self.base.1.parameters,
             "base": self.base.0.run, "head": self.head.0.run,
             "same_session": self.base.1.session == self.head.1.session, "metrics": metrics,
         })
@@ -334,9 +373,7 @@ fn status<'a>(pairs: impl Iterator<Item = &'a Pair>, limits: &BTreeMap<String, f
     let mut undecided = false;
     for pair in pairs {
         for (name, judged) in &pair.judged {
-            // Of both times, the processor's decides.
-            let key = if name == metric::CPU { "time" } else { name };
-            match limits.get(key).map(|limit| judged.against(*limit)) {
+            match limits.get(limited(name)).map(|limit| judged.against(*limit)) {
                 Some(Some(true)) => return 1,
                 Some(None) => undecided = true,
                 Some(Some(false)) | None => {}
@@ -344,6 +381,11 @@ fn status<'a>(pairs: impl Iterator<Item = &'a Pair>, limits: &BTreeMap<String, f
         }
     }
     if undecided { 3 } else { 0 }
+}
+
+/// The name of a metric in limits. Of both times, the processor's decides.
+fn limited(name: &str) -> &str {
+    if name == metric::CPU { "time" } else { name }
 }
 
 fn limit(text: &str) -> Result<(String, f64), String> {
