@@ -122,12 +122,19 @@ impl<'a> Facts<'a> {
     }
 
     fn lost_samples(&self) -> Option<String> {
-        let nothing_to_lose = self.samples? == 0 && !self.profile.metadata.losses.any();
-        if nothing_to_lose {
+        let losses = self.profile.metadata.losses;
+        let is_told = match self.samples {
+            Some(samples) => samples > 0 || losses.any(),
+            // Events of which each is taken, as page faults, get lost as well. Calls that are counted do not.
+            None => {
+                let any = losses.lost_samples + losses.truncated_stacks + losses.unresolved_samples > 0;
+                any && !self.profile.tree.has_calls()
+            }
+        };
+        if !is_told {
             return None;
         }
-        let Losses { samples, lost_samples, truncated_stacks, unresolved_samples, throttled, .. } =
-            self.profile.metadata.losses;
+        let Losses { samples, lost_samples, truncated_stacks, unresolved_samples, throttled, .. } = losses;
         let taken = samples + lost_samples;
         let of = |count: u64, noun: &str, what: &str, whole: u64| {
             let share = if whole == 0 { 0.0 } else { count as f64 / whole as f64 };
@@ -304,6 +311,20 @@ mod tests {
         profile.metadata.losses.lost_samples = 1;
         assert!(told(&profile).starts_with("1 sample lost"));
         assert!(known_losses(&profile).is_some());
+    }
+
+    /// Half of the page faults of a program were missing, and no line said so.
+    #[test]
+    fn losses_of_events_that_are_all_taken_are_told() {
+        let mut profile = treering_testing::stacks("main 10");
+        profile.metrics[0].sampling = None;
+        let told = |profile: &Profile| {
+            let basis = Basis::of(profile, MetricId::new(0));
+            Facts::of(profile, &basis).losses()
+        };
+        assert_eq!(told(&profile), None);
+        profile.metadata.losses = Losses { samples: 10, lost_samples: 30, ..Losses::default() };
+        assert_eq!(told(&profile).as_deref(), Some("30 samples lost (75.0 %)"));
     }
 
     /// A remark on exceptions stood before the note that a part is missing.
