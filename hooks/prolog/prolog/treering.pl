@@ -154,7 +154,8 @@ wanted(list,       'a list of predicates').
 wanted(nonneg,     'a number from 0').
 
 :- dynamic
-    active/1.                           % what is being recorded: ports, ticks or kernel, with its data
+    active/1,                           % what is being recorded: ports, ticks or kernel, with its data
+    profiled_within/0.                  % the goal has used the profiler of the system, which ticks and kernel use
 
 refuse_nested :-
     (   active(_)
@@ -785,10 +786,27 @@ say_left_out(Start, Others) :-
     ;   Others = none
     ).
 
-write_left_out(_, none) :- !.
 write_left_out(Out, Others) :-
-    others_text(Others, Text),
-    line(Out, [note,Text]).
+    (   Others == none
+    ->  true
+    ;   others_text(Others, OthersText),
+        line(Out, [note,OthersText])
+    ),
+    (   profiled_within
+    ->  within_text(Text),
+        line(Out, [note,Text])
+    ;   true
+    ).
+
+within_text('the goal used SWI-Prolog\'s profiler itself: calls before or after that are not in this profile; ports count all').
+
+warn_of_profiling :-
+    (   retract(profiled_within)
+    ->  within_text(Text),
+        retractall(profiled_within),
+        say(warning, treering(profiled_within(Text)))
+    ;   true
+    ).
 
 others_text(others(Count, Seconds), Text) :-
     (   Count =:= 0
@@ -839,7 +857,10 @@ end_ticks(Label, Start-Threads, Settings) :-
     say_left_out(Threads, Others),
     write_ticks(Settings, Label, Start, Others, Summary, File),
     report_ticks(Settings, File),
-    warn_of_samples(Summary).
+    (   profiled_within
+    ->  warn_of_profiling
+    ;   warn_of_samples(Summary)
+    ).
 
 %   What show_profile/1 does after profile/1 or profile/2, if it is allowed to.
 
@@ -848,7 +869,21 @@ end_ticks(Label, Start-Threads, Settings) :-
 
 prolog:show_profile_hook(Options) :-
     is_list(Options),
+    treering:is_outermost,
     treering:show_profile(Options).
+
+%   A goal that is being profiled may call profile/1 itself. SWI-Prolog then shows the result as it does without
+%   us, and its profiler has forgotten all other calls.
+
+is_outermost :-
+    active(Kind),
+    !,
+    (   Kind = ports(_)
+    ->  true
+    ;   assertz(profiled_within)
+    ),
+    fail.
+is_outermost.
 
 show_profile(Options) :-
     option(top(Top), Options, 25),
@@ -1201,7 +1236,8 @@ end_kernel(Label, Start-Threads, Settings) :-
         write_kernel(Out, Label, Start-Others, OutsideNs, TimeNs, NodeRows, Predicates),
         close(Out)),
     tell_file(File),
-    report_kernel(Settings, File, TimeNs, NodeRows, Predicates).
+    report_kernel(Settings, File, TimeNs, NodeRows, Predicates),
+    warn_of_profiling.
 
 write_kernel(Out, Label, Start-Others, OutsideNs, TimeNs, NodeRows, Predicates) :-
     StartNs is round(Start*1.0e9),
@@ -1384,6 +1420,8 @@ message(sampled_instead(Problem)) -->
 message(few_samples(Samples)) -->
     [ 'the time was taken ~D times only, which is too few to tell where it goes: let the goal run for a'-[Samples], nl,
       'second or more. Calls of the thread that called the goal are exact' ].
+message(profiled_within(Text)) -->
+    [ '~w'-[Text] ].
 message(other_threads(Others)) -->
     { others_text(Others, Text) },
     [ '~w'-[Text], nl, 'of all threads: ports(true), or from a shell --ports' ].

@@ -330,3 +330,19 @@ fn profile_of_the_system_leads_to_our_report() {
     assert!(printed.contains("(=\\=)/2") && !printed.contains("queens/3"), "two lines: {printed}");
     assert_eq!(of_boxes(counts(&prolog.profile("treering.trg")))["queens/3"][0], 32);
 }
+
+#[test]
+fn a_goal_that_uses_the_profiler_of_the_system_is_counted_by_ports_or_said_to_miss_calls() {
+    let Some(prolog) = Prolog::new("within") else { return };
+    let goal = "(boxes:nrev30(1), profile(boxes:nrev30(1)), boxes:nrev30(1))";
+    for (options, is_whole) in [("ports(true)", true), ("ports(false)", false), ("clock(wall)", false)] {
+        let said =
+            prolog.output(&format!("{BOXES}:- treering({goal}, [{options}, output('within.trg')]).\n"));
+        let profile = prolog.profile("within.trg");
+        let calls = of_boxes(counts(&profile)).get("app/3").map_or(0, |counts| counts[0]);
+        let note = "the goal used SWI-Prolog's profiler itself";
+        let is_noted = profile.metadata.notes.iter().any(|known| known.0.starts_with(note));
+        assert_eq!((calls == 3 * 465, !is_noted), (is_whole, is_whole), "{options}: {calls} {said:?}");
+        assert_eq!(text(&said.stderr).contains(note), !is_whole, "{said:?}");
+    }
+}
