@@ -10,6 +10,7 @@ use treering_profile::{
 
 use crate::budget::{Budget, OverBudget};
 use crate::label::{NOT_UTF8, module_kind, text_of};
+use crate::sampled_event::state_samples;
 use crate::{ReadError, ReadReport};
 
 /// The columns of a node without its costs: parent, function, call site, calls, and its place among the children.
@@ -269,6 +270,7 @@ impl Import {
         self.profile.compact_line_costs();
         self.finish_timeline();
         self.profile.validate()?;
+        state_samples(&mut self.profile);
         Ok((self.profile, self.report))
     }
 }

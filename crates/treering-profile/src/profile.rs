@@ -1,5 +1,7 @@
 //! The profile itself.
 
+use std::collections::BTreeSet;
+
 use crate::{
     Activations, AddressCost, Arc, CodeCounts, EndedWaits, Frame, Function, FunctionId, FunctionKind,
     Interner, Line, LineCost, LineId, Mark, Metadata, Metric, MetricId, Module, ModuleId, NodeId, NodeMemory,
@@ -251,6 +253,21 @@ impl Profile {
             samples[thread.index()] |= sampled.iter().any(|&metric| self.tree.self_cost(metric, node) > 0);
         }
         calls.iter().zip(samples).any(|(&calls, samples)| samples && !calls)
+    }
+
+    /// How many samples there are, and how many of them in functions without a name, as far as metrics count samples.
+    pub fn counted_samples(&self) -> (u64, u64) {
+        let counters: BTreeSet<MetricId> = self.metrics.iter().filter_map(Metric::counted_by).collect();
+        let (mut all, mut unresolved) = (0_u64, 0_u64);
+        for metric in counters {
+            for (node, &cost) in self.tree.nodes().zip(self.tree.self_costs(metric)) {
+                let kind = self.functions[self.tree.function(node)].kind;
+                all = all.saturating_add(cost);
+                unresolved =
+                    unresolved.saturating_add(if kind == FunctionKind::Unresolved { cost } else { 0 });
+            }
+        }
+        (all, unresolved)
     }
 
     /// Whether the costs of a metric are exact and belong to functions alone, while the profile's stacks have another

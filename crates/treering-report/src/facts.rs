@@ -137,8 +137,13 @@ impl<'a> Facts<'a> {
         let Losses { samples, lost_samples, truncated_stacks, unresolved_samples, throttled, .. } = losses;
         let taken = samples + lost_samples;
         let of = |count: u64, noun: &str, what: &str, whole: u64| {
-            let share = if whole == 0 { 0.0 } else { count as f64 / whole as f64 };
-            (count > 0).then(|| format!("{} {what} ({} %)", plural(count, noun), percent(share)))
+            let counted = format!("{} {what}", plural(count, noun));
+            // Of a number that is not known there is no share.
+            let told = match whole {
+                0 => counted,
+                _ => format!("{counted} ({} %)", percent(count as f64 / whole as f64)),
+            };
+            (count > 0).then_some(told)
         };
         let parts = [
             of(lost_samples, "sample", "lost", taken),
@@ -325,6 +330,20 @@ mod tests {
         assert_eq!(told(&profile), None);
         profile.metadata.losses = Losses { samples: 10, lost_samples: 30, ..Losses::default() };
         assert_eq!(told(&profile).as_deref(), Some("30 samples lost (75.0 %)"));
+    }
+
+    /// Two samples were said to be 0.0 % of samples whose number was not known.
+    #[test]
+    fn of_an_unknown_number_of_samples_no_share_is_told() {
+        let mut profile = treering_testing::stacks("main 10");
+        profile.metadata.losses = Losses { unresolved_samples: 2, ..Losses::default() };
+        let told = |profile: &Profile| {
+            let basis = Basis::of(profile, MetricId::new(0));
+            Facts::of(profile, &basis).losses().expect("it is sampled")
+        };
+        assert_eq!(told(&profile), "2 samples unresolved");
+        profile.metadata.losses.samples = 10;
+        assert_eq!(told(&profile), "2 samples unresolved (20.0 %)");
     }
 
     /// A remark on exceptions stood before the note that a part is missing.

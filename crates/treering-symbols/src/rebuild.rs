@@ -162,6 +162,7 @@ impl<'p> Rebuild<'p> {
     pub(crate) fn finish(mut self, code: CodeCounts) -> Profile {
         let nodes = self.nodes();
         self.costs(&nodes);
+        self.count_unresolved();
         self.address_costs();
         self.details(&nodes);
         self.arcs();
@@ -367,16 +368,15 @@ impl<'p> Rebuild<'p> {
         if let Some(line) = at.line {
             self.into.line_costs.push(LineCost { node: at.node, line, metric, cost });
         }
-        self.count_unresolved(metric, cost, at.node);
     }
 
-    /// Samples whose own address has no name count as lost for knowing where time went.
-    fn count_unresolved(&mut self, metric: MetricId, cost: u64, node: NodeId) {
-        let function = &self.into.functions[self.into.tree.function(node)];
-        let counts_samples = self.from.metrics.iter().any(|other| other.counted_by() == Some(metric));
-        if counts_samples && function.kind == FunctionKind::Unresolved {
-            self.into.metadata.losses.unresolved_samples += cost;
-        }
+    /// Samples whose own address has no name count as lost for knowing where time went. Those in functions that had no
+    /// name before were counted by who made them, or not: they are counted once.
+    fn count_unresolved(&mut self) {
+        let (_, before) = self.from.counted_samples();
+        let (_, now) = self.into.counted_samples();
+        let unresolved = &mut self.into.metadata.losses.unresolved_samples;
+        *unresolved = unresolved.saturating_sub(before).saturating_add(now);
     }
 
     fn arcs(&mut self) {

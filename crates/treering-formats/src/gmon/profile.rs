@@ -10,6 +10,7 @@ use treering_profile::{
 
 use super::{Gmon, Histogram, UNIT, read};
 use crate::budget::Budget;
+use crate::sampled_event::state_samples;
 use crate::{Problem, ReadError, ReadReport};
 
 /// The program that wrote a `gmon.out`.
@@ -69,6 +70,7 @@ impl Gmon {
         builder.arcs(self);
         builder.blocks(self);
         builder.profile.validate()?;
+        state_samples(&mut builder.profile);
         Ok(builder.profile)
     }
 }

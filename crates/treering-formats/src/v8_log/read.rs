@@ -177,7 +177,8 @@ impl<'a> Reader<'a> {
         let innermost = self.function(addresses[0], false);
         let losses = &mut self.import.profile.metadata.losses;
         losses.samples += 1;
-        losses.unresolved_samples += u64::from(innermost.is_none());
+        losses.unresolved_samples +=
+            u64::from(innermost.is_none_or(|function| function.kind == FunctionKind::Unresolved));
         self.import.begin();
         for &address in addresses[1..].iter().rev() {
             if let Some(function) = self.function(address, true) {

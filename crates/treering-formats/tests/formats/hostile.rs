@@ -55,6 +55,22 @@ fn every_prefix_is_read_or_refused() {
     }
 }
 
+/// Readers did not say how many samples there are, or said it of fewer than those they found no function for.
+#[test]
+fn samples_are_stated_where_metrics_count_them() {
+    for name in FIXTURES {
+        let (format, profile, _) = read_any(&fixture(name)).unwrap();
+        if format.is_own() {
+            continue;
+        }
+        let losses = &profile.metadata.losses;
+        let (samples, unresolved) = profile.counted_samples();
+        assert!(losses.samples >= samples, "{name}: {losses:?}, counted {samples}");
+        assert!(losses.unresolved_samples >= unresolved, "{name}: {losses:?}, counted {unresolved}");
+        assert!(losses.unresolved_samples <= losses.samples, "{name}: {losses:?}");
+    }
+}
+
 #[test]
 fn mutations_are_read_or_refused() {
     let mut noise = Noise(42);

@@ -244,6 +244,29 @@ fn kernel_code_is_named_by_the_list_of_its_symbols() {
     assert_eq!(hidden.profile.metadata.losses.unresolved_samples, 5);
 }
 
+/// Readers count the samples in code of files that are not here, and these counted twice.
+#[test]
+fn samples_without_a_name_count_once_whoever_finds_that_out() {
+    let mut recording = Recording::new(RecursionRule::Full);
+    let kernel = recording.module("[kernel]", ModuleKind::Kernel, &[]);
+    let address = recording.address(kernel, 0xffff_ffff_8100_0104);
+    let name = recording.profile.strings.intern("[gone.so]");
+    let gone = Function { kind: FunctionKind::Unresolved, ..Function::named(name) };
+    let gone = recording.profile.functions.intern(gone);
+    recording.add(&[gone, address], 5);
+    recording.add(&[address, gone], 2);
+    for counted_before in [0, 2] {
+        recording.profile.metadata.losses.unresolved_samples = counted_before;
+        let once = recording.symbolise(&Options::default()).profile;
+        assert_eq!(once.metadata.losses.unresolved_samples, 7);
+        let twice = symbolise(&once, &Options::default(), &mut |_| {}).profile;
+        assert_eq!(twice.metadata.losses.unresolved_samples, 7);
+    }
+    // Samples that no metric counts are known to the reader alone.
+    recording.profile.metadata.losses.unresolved_samples = 3;
+    assert_eq!(recording.symbolise(&Options::default()).profile.metadata.losses.unresolved_samples, 8);
+}
+
 #[test]
 fn functions_with_names_their_call_sites_and_lines_stay() {
     let mut recording = jit_recording(RecursionRule::Full, &[]);
