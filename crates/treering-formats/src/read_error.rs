@@ -97,6 +97,16 @@ pub enum Problem {
     Invalid(InvalidProfile),
 }
 
+/// Costs whose sum is no number of 64 bits.
+pub(crate) const LARGE_SUM: Problem = malformed("a sum of costs below 2^64 is expected");
+
+/// A time that is no number of nanoseconds of 64 bits.
+pub(crate) const LARGE_TIME: Problem = malformed("a time below 2^64 nanoseconds is expected");
+
+const fn malformed(text: &'static str) -> Problem {
+    Problem::Malformed(Cow::Borrowed(text))
+}
+
 impl ReadError {
     fn new(position: Position, problem: impl Into<Problem>) -> Self {
         Self { position, problem: problem.into() }

@@ -138,7 +138,7 @@ impl Events<'_> {
     /// Adds the sample that was read.
     fn end(&mut self, reader: &mut Reader) -> Result<(), ReadError> {
         let Some(sample) = self.sample.take() else { return Ok(()) };
-        reader.sample(u32::try_from(sample.pid).unwrap_or(0), &sample.thread, sample.amounts)
+        Ok(reader.sample(u32::try_from(sample.pid).unwrap_or(0), &sample.thread, sample.amounts)?)
     }
 
     fn pid(&self) -> Option<i64> {

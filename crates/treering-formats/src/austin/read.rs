@@ -5,6 +5,7 @@ use treering_profile::{FunctionKind, Metric, MetricId, Profile, Unit};
 use crate::austin::{MAGIC, mojo, text};
 use crate::budget::Budget;
 use crate::import::Import;
+use crate::read_error::LARGE_TIME;
 use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a file of Austin.
@@ -83,7 +84,7 @@ impl Reader {
     }
 
     /// Ends a sample of a thread.
-    pub(super) fn sample(&mut self, pid: u32, thread: &str, amounts: Amounts) -> Result<(), ReadError> {
+    pub(super) fn sample(&mut self, pid: u32, thread: &str, amounts: Amounts) -> Result<(), Problem> {
         let tid = thread.rsplit(':').next().unwrap_or(thread);
         let tid = tid.parse().unwrap_or(0);
         let thread = self.import.thread(pid, tid, &format!("thread {thread}"));
@@ -92,7 +93,7 @@ impl Reader {
         let samples = self.samples;
         let mut of_time = |name| profile.add_metric(Metric::sampled(name, Unit::Nanoseconds, samples, None));
         if let Some(time) = amounts.time {
-            let ns = time.checked_mul(1000).ok_or(Problem::TooLarge)?;
+            let ns = time.checked_mul(1000).ok_or(LARGE_TIME)?;
             weights.push((*self.time.get_or_insert_with(|| of_time("time")), ns));
             if let Some(idle) = amounts.idle {
                 weights

@@ -1,23 +1,27 @@
 //! Text: `# key: value`, and a stack for each line with what it cost.
 
-use crate::ReadError;
 use crate::austin::read::{Amounts, Reader};
-use crate::label::{text_of, without_mark};
+use crate::label::text_of;
+use crate::text_line::text_lines;
+use crate::{Problem, ReadError};
 
 /// Reads all lines.
 pub(super) fn read(bytes: &[u8], reader: &mut Reader) -> Result<(), ReadError> {
     reader.import.report.unfinished = !bytes.ends_with(b"\n");
     let mut stray = 0_u64;
-    for line in without_mark(bytes).split(|&byte| byte == b'\n') {
-        let line = text_of(line);
-        let line = line.trim();
-        match line.strip_prefix('#') {
+    for line in text_lines(bytes) {
+        let text = text_of(line.bytes);
+        let text = text.trim();
+        match text.strip_prefix('#') {
             Some(comment) => {
                 let (key, value) = comment.split_once(':').unwrap_or((comment, ""));
                 reader.metadata(key.trim(), value.trim());
             }
-            None if line.is_empty() => {}
-            None => stray += u64::from(!stack(line, reader)?),
+            None if text.is_empty() => {}
+            None => {
+                let is_stack = stack(text, reader).map_err(|problem| line.error(problem))?;
+                stray += u64::from(!is_stack);
+            }
         }
     }
     reader.import.note_count("lines that are no stacks with a cost were passed over", stray);
@@ -25,7 +29,7 @@ pub(super) fn read(bytes: &[u8], reader: &mut Reader) -> Result<(), ReadError> {
 }
 
 /// `P1;T0:1;app.py:main:3;app.py:work:7 500`; whether it is one.
-fn stack(line: &str, reader: &mut Reader) -> Result<bool, ReadError> {
+fn stack(line: &str, reader: &mut Reader) -> Result<bool, Problem> {
     let Some((stack, cost)) = line.rsplit_once(' ') else { return Ok(false) };
     let Some(amounts) = amounts(cost, reader) else { return Ok(false) };
     let mut parts = stack.split(';');

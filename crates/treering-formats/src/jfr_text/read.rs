@@ -121,7 +121,8 @@ impl Reader {
             return Ok(*metric);
         }
         if self.kinds.len() == MOST_KINDS {
-            return Err(Problem::TooLarge.into());
+            let text = format!("there are more types of events than the {MOST_KINDS} that can be read");
+            return Err(Problem::unsupported(text).into());
         }
         let name = if kind == EXECUTION { "samples" } else { kind };
         let metric = self.import.profile.add_metric(Metric::exact(name, Unit::Count));

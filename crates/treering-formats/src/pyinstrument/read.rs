@@ -7,6 +7,7 @@ use crate::budget::Budget;
 use crate::import::Import;
 use crate::json::nanoseconds;
 use crate::json_tree::objects;
+use crate::read_error::LARGE_TIME;
 use crate::{Problem, ReadError, ReadReport};
 
 /// How pyinstrument names the own time of a function, in place of a callee.
@@ -50,7 +51,8 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
         nodes.push(node);
         if at > 0 && !is_own(&object.fields) {
             // Times are rounded to microseconds, each by itself.
-            let ns = nanoseconds(own[at].max(0.0), 1e9).ok_or(Problem::TooLarge)?;
+            let ns = nanoseconds(own[at].max(0.0), 1e9)
+                .ok_or_else(|| ReadError::at(format_args!("frame {at}"), LARGE_TIME))?;
             import.profile.tree.add_self_cost(time, node, ns);
         }
     }

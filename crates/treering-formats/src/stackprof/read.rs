@@ -11,6 +11,7 @@ use treering_profile::{
 use crate::budget::Budget;
 use crate::import::Import;
 use crate::json;
+use crate::read_error::LARGE_SUM;
 use crate::{Problem, ReadError, ReadReport};
 
 #[derive(Deserialize)]
@@ -115,10 +116,10 @@ impl<'a> Reader<'a> {
         Self { file, import, functions, samples, worth }
     }
 
-    fn weights(&self, samples: u64) -> Result<Vec<(MetricId, u64)>, ReadError> {
+    fn weights(&self, samples: u64) -> Result<Vec<(MetricId, u64)>, Problem> {
         let mut weights = vec![(self.samples, samples)];
         if let Some((metric, each)) = self.worth {
-            weights.push((metric, samples.checked_mul(each).ok_or(Problem::TooLarge)?));
+            weights.push((metric, samples.checked_mul(each).ok_or(LARGE_SUM)?));
         }
         Ok(weights)
     }
@@ -138,7 +139,9 @@ impl<'a> Reader<'a> {
                 self.import.function(*function, 0);
             }
             let count = raw[end];
-            let weights = self.weights(count)?;
+            let weights = self.weights(count);
+            let weights =
+                weights.map_err(|problem| ReadError::at(format_args!("number {end} of `raw`"), problem))?;
             let losses = &mut self.import.profile.metadata.losses;
             losses.samples = losses.samples.saturating_add(count);
             self.import.add(thread, &weights)?;

@@ -11,6 +11,7 @@ use crate::budget::{Budget, NestingLimits};
 use crate::json::nanoseconds;
 use crate::label::without_mark;
 use crate::prolog::{NO_SAMPLES, notes_on_ticks, shared};
+use crate::read_error::LARGE_SUM;
 use crate::{Problem, ReadError, ReadReport};
 
 /// Reads what `profile_data/1` gave, written as a term or as JSON.
@@ -140,7 +141,7 @@ impl Reader {
 
     fn finish(self, summary: &Summary) -> Result<(Profile, ReadReport), ReadError> {
         let all = self.predicates.iter().try_fold(0_u64, |sum, (_, ticks)| sum.checked_add(*ticks));
-        let all = all.ok_or(Problem::TooLarge)?;
+        let all = all.ok_or(LARGE_SUM)?;
         let mut profile = Profile::new(RecursionRule::SwiClassic);
         let thread = profile.add_single_thread("main");
         let root = profile.threads[thread.index()].root;
@@ -235,7 +236,7 @@ impl Reader {
 
 /// Adds a number that the file has.
 fn add(sum: &mut u64, number: u64) -> Result<(), Problem> {
-    *sum = sum.checked_add(number).ok_or(Problem::TooLarge)?;
+    *sum = sum.checked_add(number).ok_or(LARGE_SUM)?;
     Ok(())
 }
 

@@ -84,3 +84,11 @@ fn cuts_and_damage_are_said() {
     assert!(error(b"MOJ\x03\x63\x00").to_string().starts_with("byte 0x4: "));
     assert_eq!(error(b"# austin: 3\n").problem, Problem::Empty("samples"));
 }
+
+/// It was said to take more memory than it may.
+#[test]
+fn a_time_that_is_too_large_is_told_with_its_line() {
+    let text = "# mode: wall\nP1;T1;app.py:main:3 20\nP1;T1;app.py:main:3 9223372036854775807\n";
+    let error = austin::read(text.as_bytes()).unwrap_err().to_string();
+    assert_eq!(error, "line 3 at byte 0x24: a time below 2^64 nanoseconds is expected");
+}

@@ -75,6 +75,9 @@ fn stackprof_is_read_with_and_without_stacks() {
         let text = STACKPROF.replace("RAW", &format!(",\"raw\":{cut}"));
         assert!(stackprof::read(text.as_bytes()).unwrap_err().to_string().contains(at), "{cut}");
     }
+    let large = STACKPROF.replace("RAW", ",\"raw\":[1,11,18446744073709551615]");
+    let error = stackprof::read(large.as_bytes()).unwrap_err().to_string();
+    assert_eq!(error, "number 2 of `raw`: a sum of costs below 2^64 is expected");
     (0..raw.len()).for_each(|end| drop(stackprof::read(&raw.as_bytes()[..end])));
 }
 
@@ -100,6 +103,10 @@ fn text_of_jfr_print_is_read_by_kind_of_event() {
     );
     let threads: Vec<_> = profile.threads.iter().map(|thread| (thread.name.as_str(), thread.tid)).collect();
     assert_eq!(threads, [("main", 1), ("pool-1", 22)]);
+    let kinds = |at: u32| format!("jdk.E{at} {{\n  stackTrace = [\n    a.b() line: 1\n  ]\n}}\n\n");
+    let many: String = (0..129).map(kinds).collect();
+    let error = jfr_text::read(many.as_bytes()).unwrap_err().to_string();
+    assert_eq!(error, "there are more types of events than the 128 that can be read");
     for end in 0..JFR.len() {
         let Ok((cut, report)) = jfr_text::read(&JFR.as_bytes()[..end]) else { continue };
         assert_eq!(cut.validate(), Ok(()));

@@ -154,7 +154,8 @@ fn other_data_is_refused_with_its_place() {
     assert_eq!(error(&whole(NODE, "samples:1")).problem, shape("its summary has no number of ticks"));
     assert_eq!(error(b"profile{nodes:[]}").problem, shape("it has no summary"));
     let (most, two) = (u64::MAX.to_string(), format!("{NODE},{NODE}"));
-    assert_eq!(of_node(&two.replace(",4,0,1,", &format!(",{most},0,1,"))), Problem::TooLarge);
+    let large = of_node(&two.replace(",4,0,1,", &format!(",{most},0,1,")));
+    assert_eq!(large.to_string(), "a sum of costs below 2^64 is expected");
     let at = error(b"profile{nodes:[node{predicate:user:my pred/1}]}");
     assert_eq!((&at.position, &at.problem), (&Position::Byte(0x26), &Problem::Expected("',' or '}'")));
     assert_eq!(at.to_string(), "byte 0x26: ',' or '}' is expected");
