@@ -15,7 +15,7 @@ use crate::cpuprofile::node::{Node, Nodes};
 use crate::cpuprofile::{check_lengths, note_nodes, samples_in_order};
 use crate::import::Import;
 use crate::json::nanoseconds;
-use crate::sampled_event::{MOST_EVENTS, SampledEvent, name_metrics};
+use crate::sampled_event::{MOST_EVENTS, SampledEvent, name_metrics, too_many_events};
 use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a trace.
@@ -253,8 +253,11 @@ impl Reader {
                 "B" => span::Event::Begin(nameless(self)),
                 "E" => span::Event::End(function),
                 _ => {
-                    let duration = nanoseconds(event.dur.or(event.tdur).unwrap_or(0.0), 1e3)
-                        .filter(|&ns| ns < LONGEST_NS);
+                    let duration = event.dur.or(event.tdur).unwrap_or(0.0);
+                    if duration < 0.0 {
+                        return Err(ReadError::at(format_args!("event {at}"), "its duration is below 0"));
+                    }
+                    let duration = nanoseconds(duration, 1e3).filter(|&ns| ns < LONGEST_NS);
                     span::Event::Complete(nameless(self), now + duration.ok_or_else(bad)?)
                 }
             };
@@ -372,7 +375,7 @@ impl Weights {
         let at = self.events.iter().position(|event| event.name == name.as_bytes());
         let at = match at {
             Some(at) => at,
-            None if self.events.len() == MOST_EVENTS => return Err(Problem::TooLarge.into()),
+            None if self.events.len() == MOST_EVENTS => return Err(too_many_events().into()),
             None => {
                 self.events.push(SampledEvent::new(profile, name.as_bytes(), Some(0)));
                 self.events.len() - 1

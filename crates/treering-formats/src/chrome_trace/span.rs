@@ -1,5 +1,7 @@
 //! Calls of a thread from events that may be out of order, overlap or lack their other half.
 
+use std::collections::HashSet;
+
 use treering_profile::{FunctionId, MetricId, Profile, ThreadId};
 
 use crate::open_calls::OpenCalls;
@@ -30,16 +32,11 @@ pub(crate) struct Misfits {
 pub(crate) fn add(
     profile: &mut Profile,
     (thread, time, counted): (ThreadId, MetricId, bool),
-    mut events: Vec<(u64, Event)>,
+    events: Vec<(u64, Event)>,
     misfits: &mut Misfits,
 ) {
-    // Of calls that begin together, the one that ends last is the caller of the others.
-    events.sort_by_key(|&(time, event)| match event {
-        Event::Complete(_, end) => (time, 1, u64::MAX - end),
-        _ => (time, 1, 0),
-    });
     let mut calls = Calls { open: OpenCalls::new(thread, time).counted(counted), ends: Vec::new(), last: 0 };
-    for (now, event) in events {
+    for (now, event) in sorted(events) {
         calls.end_complete(profile, now, misfits);
         calls.last = calls.last.max(now);
         match event {
@@ -54,6 +51,25 @@ pub(crate) fn add(
         misfits.open += u64::from(end.is_none());
         calls.leave(profile, end.unwrap_or(last).max(last));
     }
+}
+
+/// Sorts events by time. Of calls that begin together, the one that ends last is the caller of the others.
+///
+/// A call without length is written when it is over, so that it keeps its place before halves of others.
+fn sorted(events: Vec<(u64, Event)>) -> impl Iterator<Item = (u64, Event)> {
+    let mut halves = HashSet::new();
+    let place = |(time, event)| match event {
+        Event::Complete(_, end) if end == time && halves.contains(&time) => ((time, 0), event),
+        Event::Complete(_, end) => ((time, u64::MAX - end), event),
+        Event::Begin(_) | Event::End(_) => {
+            halves.insert(time);
+            ((time, 0), event)
+        }
+    };
+    let mut placed: Vec<_> = events.into_iter().rev().map(place).collect();
+    placed.reverse();
+    placed.sort_by_key(|&(place, _)| place);
+    placed.into_iter().map(|((time, _), event)| (time, event))
 }
 
 struct Calls {
@@ -168,6 +184,12 @@ mod tests {
             ("0X3 b, 0X9 a, 3X4 c", "a 1x5, ab 1x3, ac 1x1"),
             ("1X1 b, 0X9 a", "a 1x9, ab 1x0"),
             ("0B a, 2X5 b, 9E a", "a 1x6, ab 1x3"),
+            // A call without length is where the file has it.
+            ("0B a, 5X5 b, 5E a", "a 1x5, ab 1x0"),
+            ("0B a, 5E a, 5X5 b", "a 1x5, b 1x0"),
+            ("0X0 b, 0B a, 5E a", "b 1x0, a 1x5"),
+            ("0B a, 0X0 b, 5E a", "a 1x5, ab 1x0"),
+            ("5X9 c, 0B a, 5X5 b, 5E a", "a 1x5, ab 1x0, c 1x4"),
         ] {
             assert_eq!(costs(events), (expected.to_owned(), Misfits::default()), "{events}");
         }

@@ -302,3 +302,18 @@ proptest! {
         prop_assert_eq!(common::totals(&read), common::totals(&profile));
     }
 }
+
+#[test]
+fn a_number_that_cannot_be_read_is_told_with_its_reason() {
+    let error = |text: &str| chrome_trace::read(text.as_bytes()).unwrap_err().to_string();
+    let below = r#"{"traceEvents":[{"ph":"X","name":"f","pid":1,"tid":1,"ts":10,"dur":-5}]}"#;
+    assert_eq!(error(below), "event 0: its duration is below 0");
+    let samples: Vec<_> = (0..140)
+        .map(|at| format!(r#"{{"name":"e{at}","cpu":0,"tid":1,"ts":{at},"sf":"1","weight":1}}"#))
+        .collect();
+    let many = format!(
+        r#"{{"traceEvents":[],"samples":[{}],"stackFrames":{{"1":{{"name":"main"}}}}}}"#,
+        samples.join(",")
+    );
+    assert_eq!(error(&many), "there are more events than the 128 that can be read");
+}
