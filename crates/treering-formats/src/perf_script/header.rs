@@ -21,6 +21,8 @@ pub(crate) struct Header<'a> {
     pub(crate) frame: Option<Frame<'a>>,
     /// Whether what follows the event is no frame, as of tracepoints.
     pub(crate) has_text: bool,
+    /// Whether the line is a sample's whatever follows it. One with neither time, number nor processor may be any text.
+    pub(crate) is_certain: bool,
 }
 
 /// A line that starts like a sample.
@@ -36,18 +38,23 @@ impl<'a> Start<'a> {
     /// The first line of a sample or another record; nothing for other lines.
     ///
     /// Names of threads hold blanks, colons and numbers, so the line is found by the time in it, which
-    /// nothing else looks like; by the last number before an event where there is no time.
+    /// nothing else looks like; by the number or processor before an event where there is no time; by the place of the
+    /// event where there is neither.
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
         let words = Words::of(line);
         let time = words.position(is_time);
-        let owner_ends = match time {
-            Some(at) => Some((at, at + 1)),
-            None => words.first_event().map(|at| (at, at)),
+        let numbered = || words.first_event().map(|(owner_ends, at)| (owner_ends, at, true));
+        let bare = || words.event_without_numbers().map(|at| (at, at, false));
+        let (owner_ends, mut at, is_certain) = match time {
+            Some(at) => (at, at + 1, true),
+            None => numbered().or_else(bare)?,
         };
-        let (owner_ends, mut at) = owner_ends?;
         let time_ns = time.and_then(|at| nanoseconds(words.get(at)?));
-        let mut header = Header { time_ns, ..Header::default() };
-        words.owner(owner_ends, &mut header)?;
+        let mut header = Header { time_ns, is_certain, ..Header::default() };
+        match is_certain {
+            true => words.owner(owner_ends, &mut header)?,
+            false => header.comm = words.before(owner_ends),
+        }
         if words.starts_with(at, b"PERF_RECORD_") {
             return Some(Self::Record { lost: words.lost(at) });
         }
@@ -75,6 +82,16 @@ struct Words<'a> {
     /// Start and end of each of the first words.
     places: [(usize, usize); MOST],
     count: usize,
+}
+
+/// What a word before an event tells.
+enum Role {
+    /// The thread or the processor.
+    Owner,
+    /// How many events the sample stands for.
+    Period,
+    /// The end of the thread's name.
+    Name,
 }
 
 /// How many words of a line are looked at. The name of a thread has 15 bytes, so no more than 8 words.
@@ -120,22 +137,64 @@ impl<'a> Words<'a> {
         self.get(at).is_some_and(|word| word.len() > 1 && word.ends_with(b":"))
     }
 
-    /// In a line without a time, the first event that follows the number of a thread; where no number
-    /// does, the line's only words may be the name of a thread and an event.
-    fn first_event(&self) -> Option<usize> {
-        let follows = |at: &usize| {
-            let before = |back: usize| at.checked_sub(back).and_then(|at| self.get(at));
-            let owner = |word: Option<&[u8]>| word.is_some_and(|word| is_cpu(word) || ids(word).is_some());
-            let period = before(1).and_then(number).is_some() && owner(before(2));
-            self.is_event(*at) && (owner(before(1)) || period)
-        };
-        // The number before an event is its period where a thread's number is before that.
-        (1..self.count).find(follows).map(|at| {
-            let is_period = at >= 2
-                && self.number(at - 1).is_some()
-                && self.get(at - 2).is_some_and(|word| is_cpu(word) || ids(word).is_some());
-            if is_period && at >= 3 { at - 1 } else { at }
+    /// In a line without a time, the first event that follows a processor or the number of a thread, or a period: where
+    /// the words about the thread end, and where those about the event begin.
+    fn first_event(&self) -> Option<(usize, usize)> {
+        (1..self.count).filter(|&at| self.is_event(at)).find_map(|at| match self.role(at - 1) {
+            Role::Owner => Some((at, at)),
+            Role::Period => Some((at - 1, at - 1)),
+            Role::Name => None,
         })
+    }
+
+    /// What the word before an event is.
+    ///
+    /// perf writes the number of a thread 5 or 7 digits wide at least and a period 10, with a blank between. Where white
+    /// space was lost, a number behind another one is a period. One behind a single blank is the end of a name.
+    fn role(&self, at: usize) -> Role {
+        const THREAD: usize = 5;
+        const PERIOD: usize = 10;
+        let (start, end) = self.places[at];
+        let word = &self.line[start..end];
+        let is_owner = |word: &[u8]| is_cpu(word) || ids(word).is_some();
+        let is_plain = number(word).is_some();
+        if !is_plain && !is_owner(word) {
+            return Role::Name;
+        }
+        let before =
+            at.checked_sub(1).map(|at| (&self.line[self.places[at].0..self.places[at].1], self.places[at].1));
+        let (before, blanks) = before.map_or((None, start), |(word, end)| (Some(word), start - end - 1));
+        let width = blanks + word.len();
+        let is_behind = |holds: &dyn Fn(&[u8]) -> bool| before.is_some_and(holds);
+        match is_plain {
+            true if is_behind(&|word| is_owner(word) && number(word).is_none()) || width >= PERIOD => {
+                Role::Period
+            }
+            true if width < THREAD && is_behind(&is_owner) => Role::Period,
+            true if width < THREAD && before.is_some() && blanks > 0 => Role::Period,
+            true if width < THREAD && before.is_some() => Role::Name,
+            _ => Role::Owner,
+        }
+    }
+
+    /// In a line without a time and numbers, the event: the last word, or one that a frame follows, or one whose name has
+    /// a colon within, as those of tracepoints, with their text behind.
+    fn event_without_numbers(&self) -> Option<usize> {
+        if self.line.first() == Some(&b'\t') {
+            return None;
+        }
+        let events = || (0..self.count).filter(|&at| self.is_event(at));
+        let is_frame = |frame: Frame<'_>| !frame.symbol.is_empty() || !frame.module.is_empty();
+        let has_frame = |at: &usize| self.frame_at(at + 1).is_some_and(is_frame);
+        let is_last = |at: &usize| at + 1 == self.count && self.count < MOST;
+        let is_tracepoint =
+            |at: &usize| self.get(*at).is_some_and(|word| word[1..word.len() - 1].contains(&b':'));
+        events().find(has_frame).or_else(|| events().find(is_last)).or_else(|| events().find(is_tracepoint))
+    }
+
+    /// The text of the words before one.
+    fn before(&self, end: usize) -> &'a [u8] {
+        if end == 0 { b"" } else { &self.line[self.places[0].0..self.places[end - 1].1] }
     }
 
     /// The name and numbers of the thread, in the words before `end`.
@@ -153,9 +212,7 @@ impl<'a> Words<'a> {
             // A frame whose name looks like a time.
             return None;
         }
-        if end > 0 {
-            header.comm = &self.line[self.places[0].0..self.places[end - 1].1];
-        }
+        header.comm = self.before(end);
         Some(())
     }
 
@@ -246,6 +303,27 @@ mod tests {
         })
     }
 
+    /// Lines without numbers were taken for names of threads, and their events were added up.
+    #[test]
+    fn an_event_is_found_without_any_number() {
+        for (line, expected) in [
+            ("w page-faults: ", "w|- - - page-faults"),
+            ("     page-faults/period=5/: ", "|- - - page-faults/period=5/"),
+            ("tmux: server cycles:u: ", "tmux: server|- - - cycles:u"),
+            ("my worker 7 page-faults:", "my worker 7|- - - page-faults"),
+            (
+                "  mix      page-faults:      7f05b4ef71d2 f.constprop.0 (/usr/lib/ld.so)",
+                "mix|- - - page-faults at f.constprop.0",
+            ),
+            ("w sched:sched_switch: prev_comm=mix ==> next_comm=a", "w|- - - sched:sched_switch ..."),
+        ] {
+            assert_eq!(parsed(line).as_deref(), Some(expected), "{line}");
+            let is_certain =
+                matches!(Start::parse(line.as_bytes()), Some(Start::Sample(header)) if header.is_certain);
+            assert!(!is_certain, "{line}");
+        }
+    }
+
     #[test]
     fn all_layouts_tell_whose_sample_it_is() {
         for (line, expected) in [
@@ -270,6 +348,15 @@ mod tests {
             ),
             ("ls 1 1.000000: 3 mem: 7fdb67be93e0 5562c6298217 f (/x)", "ls|- 1 3 mem at f"),
             ("ls 1 1.000000:", "ls|- 1 - "),
+            ("java   19983 cycles:", "java|- 19983 - cycles"),
+            ("swapper     0 cycles:", "swapper|- 0 - cycles"),
+            ("mix          5      page-faults: ", "mix|- - 5 page-faults"),
+            ("mix 10309278000 cpu-clock:", "mix|- - 10309278000 cpu-clock"),
+            ("             mix 29760          5      page-faults: ", "mix|- 29760 5 page-faults"),
+            ("my worker 7   58 page-faults:", "my worker|- 7 58 page-faults"),
+            ("[001]         58 page-faults:", "|- - 58 page-faults"),
+            ("        58 page-faults:", "|- - 58 page-faults"),
+            ("   58 page-faults:", "|- 58 - page-faults"),
             (":-1 -1/-1 [000] 1.000000: 3 cycles:", ":-1|- - 3 cycles"),
             ("a 1 1.000000: PERF_RECORD_LOST lost 17", "record, lost 17"),
             ("a 0 0.000000: PERF_RECORD_MMAP -1/0: [0xff(0x1) @ 0]: x [kernel]_text", "record, lost 0"),
@@ -280,6 +367,8 @@ mod tests {
             "",
             "hello world",
             "\t1217 solve+0x37 (/tmp/imp/mix)",
+            "\tfoo bar:",
+            "tmux: server",
             "ffffffff8103d0ca f ([kernel.kallsyms])",
             "a b c",
         ] {

@@ -90,8 +90,8 @@ struct Place {
 #[derive(Default)]
 struct Sample {
     thread: Option<ThreadId>,
-    /// The name of the thread, which is made when the first frame follows.
-    comm: Vec<u8>,
+    /// The names of the thread and the event, which are made when the first frame follows.
+    names: [Vec<u8>; 2],
     /// The place of its event; nothing where the event is not printed.
     event: Option<usize>,
     period: Option<u64>,
@@ -118,6 +118,8 @@ struct Reader {
     skipped: u64,
     /// Whether samples have frames on lines of their own, and so end with an empty line.
     chains: bool,
+    /// Whether a sample was followed by another at once, so that its line is all that there is of each.
+    lone_lines: bool,
     texts: bool,
     one_number: bool,
 }
@@ -138,6 +140,7 @@ impl Reader {
             placeless: 0,
             skipped: 0,
             chains: false,
+            lone_lines: false,
             texts: false,
             one_number: false,
         }
@@ -162,19 +165,24 @@ impl Reader {
             }
         }
         match Start::parse(text) {
-            Some(Start::Sample(header)) => self.begin(&header),
+            Some(Start::Sample(header)) if header.is_certain || self.may_begin(text) => self.begin(&header),
             Some(Start::Record { lost }) => {
                 self.end_sample()?;
                 let losses = &mut self.import.profile.metadata.losses;
                 losses.lost_samples = losses.lost_samples.saturating_add(lost);
                 Ok(())
             }
-            None if text.starts_with(b"#") => {
+            _ if text.starts_with(b"#") => {
                 self.comment(text);
                 Ok(())
             }
-            None => self.other(text),
+            _ => self.other(text),
         }
+    }
+
+    /// Whether a line that only looks like a sample's first one may be that: sources among frames look so as well.
+    fn may_begin(&self, text: &[u8]) -> bool {
+        !text.starts_with(b"#") && self.sample.as_ref().is_none_or(|sample| sample.closed)
     }
 
     /// Whether a line may only be a frame, or the source line of one.
@@ -203,17 +211,22 @@ impl Reader {
     }
 
     fn begin(&mut self, header: &Header<'_>) -> Result<(), Problem> {
+        self.lone_lines |=
+            self.sample.as_ref().is_some_and(|sample| sample.thread.is_some() && !sample.closed)
+                && self.frames.is_empty();
         self.end_sample()?;
         self.texts |= header.has_text;
         self.one_number |= header.tid.is_some() && header.pid.is_none();
-        let event = if header.event.is_empty() { None } else { Some(self.event(header)?) };
+        // A line that is no sample unless frames follow must not make a thread or an event.
+        let is_certain = header.is_certain && (!header.event.is_empty() || header.tid.is_some());
+        let has_event = is_certain && !header.event.is_empty();
+        let event = if has_event { Some(self.event(header)?) } else { None };
         let closed = header.frame.is_some() || header.has_text;
-        // A line that is no sample unless frames follow must not make a thread.
-        let is_certain = event.is_some() || header.tid.is_some();
         let thread = is_certain.then(|| self.thread(header));
-        let comm = if is_certain { Vec::new() } else { header.comm.to_vec() };
+        let names =
+            if is_certain { Default::default() } else { [header.comm, header.event].map(<[u8]>::to_vec) };
         self.sample =
-            Some(Sample { thread, comm, event, period: header.period, time_ns: header.time_ns, closed });
+            Some(Sample { thread, names, event, period: header.period, time_ns: header.time_ns, closed });
         header.frame.map_or(Ok(()), |frame| self.frame(&frame))
     }
 
@@ -261,7 +274,10 @@ impl Reader {
 
     fn frame(&mut self, frame: &line::Frame<'_>) -> Result<(), Problem> {
         if let Some(mut sample) = self.sample.take_if(|sample| sample.thread.is_none()) {
-            sample.thread = Some(self.thread(&Header { comm: &sample.comm, ..Header::default() }));
+            let [comm, event] = &sample.names;
+            let header = Header { comm, event, period: sample.period, ..Header::default() };
+            sample.thread = Some(self.thread(&header));
+            sample.event = if event.is_empty() { None } else { Some(self.event(&header)?) };
             self.sample = Some(sample);
         }
         self.key.clear();
@@ -400,7 +416,8 @@ impl Reader {
     }
 
     fn finish(mut self, cut: bool) -> Result<(Profile, ReadReport), ReadError> {
-        let in_sample = self.sample.as_ref().is_some_and(|sample| self.chains || !sample.closed);
+        let in_sample =
+            self.sample.as_ref().is_some_and(|sample| self.chains || !sample.closed && !self.lone_lines);
         self.end_sample()?;
         if self.import.profile.metadata.losses.samples == 0 {
             return Err(Problem::Empty("samples").into());

@@ -125,6 +125,54 @@ fn samples_without_call_chains_are_one_frame_each() {
     assert!(report.notes.iter().all(|note| !note.contains("passed over")), "{report:?}");
 }
 
+/// Their events were added up, and the names of events were taken for those of threads.
+#[test]
+fn events_of_lines_without_numbers_stay_apart() {
+    let chain = |start: &str| format!("{start}: \n\t1217 a (/x)\n\n");
+    let faults_and_clock = ["page-faults", "page-faults", "cpu-clock"];
+    for before in ["w ", "", "tmux: server  ", "w         58 ", "my worker 7 "] {
+        let text: String = faults_and_clock.map(|event| chain(&format!("{before}{event}"))).concat();
+        let profile = read(&text);
+        let cost = |metric: &str| profile.find_metric(metric).map(|metric| profile.run_cost(metric));
+        assert_eq!(
+            (cost("page-faults samples"), cost("cpu-clock samples")),
+            (Some(2), Some(1)),
+            "{before:?}"
+        );
+        assert_eq!(cost("page-faults"), before.contains("58").then_some(116), "{before:?}");
+        let name = before.trim().trim_end_matches("58").trim_end();
+        assert_eq!(
+            profile.threads.iter().map(|thread| (thread.tid, &*thread.name)).collect::<Vec<_>>(),
+            [(0, name)]
+        );
+    }
+    let flat: String = faults_and_clock.map(|event| format!("      w {event}:  1217 a (/x)\n")).concat();
+    let (profile, report) = perf_script::read(flat.as_bytes()).unwrap();
+    assert_eq!(profile.run_cost(profile.find_metric("page-faults samples").unwrap()), 2);
+    assert!(!report.unfinished && profile.threads.len() == 1, "{report:?}");
+}
+
+/// Sources among frames, as `-F +srccode` prints them, may end as an event does.
+#[test]
+fn a_source_that_looks_like_a_sample_begins_none() {
+    let profile = read("w cycles:\n\t1217 a (/x)\n  x.c:3\n|3   default:\n\t1218 main (/x)\n\n");
+    assert_eq!(stacks(&profile, "samples").into_iter().collect::<Vec<_>>(), [("main;a".to_owned(), 1)]);
+    assert_eq!(profile.threads.len(), 1);
+}
+
+/// A complete text of lines without frames was said to be cut short.
+#[test]
+fn samples_without_frames_end_with_their_lines() {
+    let text = "mix 7/7 1.000000: cycles:\nmix 7/7 2.000000: cycles:\nmix 7/7 3.000000: cycles:\n";
+    let (profile, report) = perf_script::read(text.as_bytes()).unwrap();
+    assert_eq!(profile.metadata.losses.samples, 3);
+    assert!(!report.unfinished);
+    let (_, report) = perf_script::read(&text.as_bytes()[..text.len() - 1]).unwrap();
+    assert!(report.unfinished, "the last line is cut");
+    let chains = "mix 7/7 1.000000: cycles:\n\t1217 a (/x)\n\nmix 7/7 2.000000: cycles:\n";
+    assert!(perf_script::read(chains.as_bytes()).unwrap().1.unfinished, "the last chain is missing");
+}
+
 #[test]
 fn java_agents_put_inlined_methods_into_one_frame() {
     let profile =
