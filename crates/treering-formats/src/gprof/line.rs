@@ -3,6 +3,8 @@
 /// A row of the flat profile: `96.15      0.24     0.24     1920     0.13     0.13  name`.
 #[derive(Debug, PartialEq)]
 pub(super) struct FlatRow<'a> {
+    /// Of the time of the whole run, in percent.
+    pub(super) share: f64,
     pub(super) seconds: f64,
     /// Nothing where calls were not counted.
     pub(super) calls: Option<u64>,
@@ -12,14 +14,14 @@ pub(super) struct FlatRow<'a> {
 impl<'a> FlatRow<'a> {
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let mut rest = line;
-        let [_share, _sum, seconds] = [decimal(&mut rest)?, decimal(&mut rest)?, decimal(&mut rest)?];
+        let [share, _sum, seconds] = [decimal(&mut rest)?, decimal(&mut rest)?, decimal(&mut rest)?];
         let mut behind = rest;
         let calls = word(&mut behind).and_then(|word| word.parse().ok());
         // The averages of a call follow its number.
         let averages = decimal(&mut behind).zip(decimal(&mut behind));
         let calls = calls.filter(|_| averages.is_some());
         let entry = Entry::parse(if calls.is_some() { behind } else { rest })?;
-        Some(Self { seconds, calls, entry })
+        Some(Self { share, seconds, calls, entry })
     }
 }
 

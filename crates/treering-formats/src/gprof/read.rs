@@ -39,8 +39,9 @@ pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, Read
         tables.line(text.trim_end()).map_err(|problem| line.error(problem))?;
     }
     let mut builder = tables.profile(budget)?;
-    // A table ends with an empty line, the call graph with one of dashes.
-    builder.import.report.unfinished = tables.part != Part::Other
+    // A table ends with an empty line, the call graph with one of dashes. Nothing follows `gprof -b -p`.
+    let is_whole = tables.part == Part::Flat && tables.graph.is_empty() && tables.has_all_time();
+    builder.import.report.unfinished = (tables.part != Part::Other && !is_whole)
         || tables.announced
         || !tables.open_arcs.is_empty()
         || !bytes.ends_with(b"\n");
@@ -142,6 +143,15 @@ impl<'a> Tables<'a> {
         let Some(caller) = self.primary.take().filter(|entry| !entry.is_cycle()) else { return };
         let arcs = rows.into_iter().filter_map(|row| Some((caller, row.entry, row.calls?)));
         self.arcs.extend(arcs);
+    }
+
+    /// Whether the shares of the flat profile, of which each is rounded, add up to the whole: no row with time is missing.
+    fn has_all_time(&self) -> bool {
+        let timed = || self.flat.iter().filter(|row| row.share > 0.0);
+        // The style of BSD prints one decimal, and numbers of functions.
+        let rounding: f64 = timed().map(|row| if row.entry.index.is_some() { 0.05 } else { 0.005 }).sum();
+        let sum: f64 = timed().map(|row| row.share).sum();
+        sum == 0.0 || sum + rounding >= 100.0
     }
 
     fn profile(&self, budget: Budget) -> Result<Builder<'a>, Problem> {

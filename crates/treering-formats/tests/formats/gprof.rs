@@ -70,6 +70,18 @@ fn a_call_graph_alone_is_enough_and_one_that_is_cut_says_so() {
     assert!(gprof::read(cut.as_bytes()).unwrap().1.unfinished);
 }
 
+/// `gprof -b -p` prints nothing behind the rows, and its whole table was said to be cut short.
+#[test]
+fn a_brief_flat_profile_ends_with_its_last_row() {
+    let text = String::from_utf8(fixture("gprof/brief.txt")).unwrap();
+    let flat = &text[..=text.find("const\n").unwrap() + 5];
+    let (_, report) = gprof::read(flat.as_bytes()).unwrap();
+    assert!(!report.unfinished, "{flat}");
+    assert!(gprof::read(flat.trim_end().as_bytes()).unwrap().1.unfinished, "the last line is cut");
+    let cut = &text[..=text.find("(long)\n").unwrap() + 6];
+    assert!(gprof::read(cut.as_bytes()).unwrap().1.unfinished, "time is missing: {cut}");
+}
+
 #[test]
 fn functions_of_one_name_stay_apart() {
     let entry = |index: u32, seconds: &str| {
