@@ -8,6 +8,7 @@ use treering_profile::{MetricId, Profile};
 use crate::budget::Budget;
 use crate::detect::{detect, unrecognised};
 use crate::gzip::unzip;
+use crate::label::without_mark;
 use crate::{Dropped, Error, Foreign, ReadError, ReadReport};
 
 macro_rules! declare_format {
@@ -241,9 +242,9 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.description().sorts.contains(&sort))
     }
 
-    /// Whether a file that begins like this is of this format, as its first bytes say.
+    /// Whether a file that begins like this is of this format, as its first bytes say, behind a mark of UTF-8.
     pub(crate) fn begins(self, start: &[u8]) -> bool {
-        (self.description().begins)(start)
+        (self.description().begins)(without_mark(start))
     }
 
     /// Whether a file that begins like this says that Treering wrote it.

@@ -7,6 +7,8 @@ use crate::budget::Budget;
 use crate::gperftools::{cpu, heap, maps};
 use crate::gzip::unzip;
 use crate::import::Import;
+use crate::label::without_mark;
+use crate::read_error::LARGE_SUM;
 use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a file without the binaries that its addresses are in: there is one function for each of them.
@@ -31,15 +33,16 @@ pub(super) fn read_within(
     budget: Budget,
     binaries: &mut dyn Binaries,
 ) -> Result<(Profile, ReadReport), ReadError> {
-    let bytes = unzip(bytes)?;
+    let unzipped = unzip(bytes)?;
+    let bytes = without_mark(&unzipped);
     let mut import = Import::new(budget);
     let thread = import.thread(0, 0, "");
     let reader = Reader { import, thread, binaries, unplaced: 0 };
-    if let Some(samples) = cpu::parse(&bytes) {
+    if let Some(samples) = cpu::parse(bytes) {
         return reader.samples(&samples);
     }
     match bytes.starts_with(heap::HEADING.as_bytes()) {
-        true => reader.heap(&heap::parse(&bytes)?),
+        true => reader.heap(&heap::parse(bytes)?),
         false => Err(Problem::OtherFormat("a CPU profile or a heap profile of gperftools").into()),
     }
 }
@@ -162,5 +165,3 @@ impl Reader<'_> {
         self.import.finish("gperftools")
     }
 }
-
-const LARGE_SUM: Problem = Problem::Expected("a sum of costs below 2^64");

@@ -9,7 +9,7 @@ use treering_profile::{
 
 use crate::budget::Budget;
 use crate::import::Import;
-use crate::label::{file_name, module_kind, text_of};
+use crate::label::{file_name, module_kind, text_of, without_mark};
 use crate::perf_script::header::{Header, Start};
 use crate::perf_script::line;
 use crate::sampled_event::{MOST_EVENTS, SampledEvent, name_metrics, too_many_events};
@@ -66,6 +66,10 @@ impl<R: BufRead> Lines<R> {
         let length = limited.read_until(b'\n', &mut self.text);
         let length = length.map_err(|error| self.error(Problem::Input(error.to_string())))? as u64;
         self.next += length;
+        if self.number == 1 {
+            let mark = self.text.len() - without_mark(&self.text).len();
+            self.text.drain(..mark);
+        }
         if length > LONGEST_LINE {
             return Err(
                 self.error(format!("it is longer than {LONGEST_LINE} bytes, as no line of perf script is"))

@@ -9,6 +9,8 @@ use crate::budget::Budget;
 use crate::import::Import;
 use crate::label::text_of;
 use crate::prolog::MAGIC;
+use crate::read_error::LARGE_SUM;
+use crate::text_line::text_lines;
 use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a profile of SWI-Prolog as one thread.
@@ -25,17 +27,13 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, ReadReport), ReadError> {
 /// The same with a limit to the memory that the profile may take.
 pub(crate) fn read_within(bytes: &[u8], budget: Budget) -> Result<(Profile, ReadReport), ReadError> {
     let mut reader = Reader::new(budget);
-    let (mut line, mut offset) = (0, 0);
-    for text in bytes.split(|&byte| byte == b'\n') {
-        line += 1;
-        let error = |problem| ReadError::at_line(line, offset, problem);
-        if line == 1 {
-            first_line(text).map_err(error)?;
-        } else if !text.is_empty() && !reader.has_ended {
-            let text = reader.import.text(text);
-            reader.line(&text).map_err(error)?;
+    for line in text_lines(bytes) {
+        if line.number == 1 {
+            first_line(line.bytes).map_err(|problem| line.error(problem))?;
+        } else if !line.bytes.is_empty() && !reader.has_ended {
+            let text = reader.import.text(line.bytes);
+            reader.line(&text).map_err(|problem| line.error(problem))?;
         }
-        offset += text.len() as u64 + 1;
     }
     reader.finish()
 }
@@ -308,7 +306,7 @@ impl Reader {
 
     fn charge(&mut self, metric: MetricId, costs: &[u64]) -> Result<(), Problem> {
         let sum = costs.iter().try_fold(0_u64, |sum, &cost| sum.checked_add(cost));
-        sum.ok_or(Problem::TooLarge)?;
+        sum.ok_or(LARGE_SUM)?;
         for (&node, &cost) in self.nodes.iter().zip(costs) {
             self.import.profile.tree.add_self_cost(metric, node, cost);
         }

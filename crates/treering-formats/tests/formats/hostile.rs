@@ -4,7 +4,7 @@
 
 use crate::common;
 
-use common::{FIXTURES, fixture, set_checksums, vector};
+use common::{FIXTURES, canonical, fixture, set_checksums, vector};
 use treering_formats::{
     Format, callgrind, chrome_trace, cpuprofile, detect, detect_foreign, firefox, folded, pprof, read_any,
     read_as, speedscope, trg,
@@ -68,6 +68,22 @@ fn samples_are_stated_where_metrics_count_them() {
         assert!(losses.samples >= samples, "{name}: {losses:?}, counted {samples}");
         assert!(losses.unresolved_samples >= unresolved, "{name}: {losses:?}, counted {unresolved}");
         assert!(losses.unresolved_samples <= losses.samples, "{name}: {losses:?}");
+    }
+}
+
+/// Editors put a mark before UTF-8; some formats were not recognised behind one.
+#[test]
+fn a_mark_of_utf8_changes_nothing_in_text() {
+    for name in FIXTURES {
+        let file = fixture(name);
+        let is_text = std::str::from_utf8(&file).is_ok() && !file.contains(&0);
+        if !is_text {
+            continue;
+        }
+        let (format, profile, _) = read_any(&file).unwrap();
+        let marked = [b"\xef\xbb\xbf".as_slice(), &file].concat();
+        let read = read_any(&marked).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!((read.0, canonical(&read.1)), (format, canonical(&profile)), "{name}");
     }
 }
 
