@@ -74,6 +74,8 @@ struct Reader<'a> {
     /// How many functions have an address for a name.
     addresses: usize,
     mismatched: bool,
+    /// Whether weights were rounded to whole numbers.
+    rounded: bool,
     /// The time of the first sample, in milliseconds, where all threads have times.
     start: Option<f64>,
     marks: Vec<Mark>,
@@ -101,6 +103,7 @@ impl<'a> Reader<'a> {
             shared: None,
             addresses: 0,
             mismatched: false,
+            rounded: false,
             marks: Vec::new(),
             marks_outside: 0,
         }
@@ -343,6 +346,8 @@ impl<'a> Reader<'a> {
                 None => Some(1.0),
             };
             self.mismatched |= weight.is_none();
+            let has_fraction = weight.is_some_and(|weight| weight.fract() != 0.0);
+            self.rounded |= has_fraction && columns.iter().any(|(_, factor)| *factor == 1.0);
             let mut weights = Vec::with_capacity(columns.len() + 1);
             for &(metric, factor) in &columns {
                 let cost = nanoseconds(weight.unwrap_or(0.0), factor);
@@ -427,6 +432,7 @@ impl<'a> Reader<'a> {
                  names"
             ),
         );
+        import.note_if(self.rounded, "weights are rounded to whole bytes or samples");
         import.note_if(self.mismatched, "samples have no weight; they cost nothing");
         let meta = &self.file.meta;
         let product =

@@ -9,6 +9,7 @@ use super::{BUILD_ID, OWNERS};
 use crate::budget::Budget;
 use crate::label::text_of;
 use crate::pprof::message as pprof;
+use crate::read_error::LARGE_SUM;
 use crate::{Problem, ReadError, unit};
 
 /// Puts messages together.
@@ -332,13 +333,16 @@ impl<'a> Converter<'a> {
         }
         let cost = match sample.values.is_empty() {
             true => sample.timestamps_unix_nano.len() as i64,
-            false => sample.values.iter().fold(0, |sum: i64, value| sum.saturating_add(*value)),
+            false => {
+                let sum = sample.values.iter().try_fold(0_i64, |sum, value| sum.checked_add(*value));
+                sum.ok_or_else(|| ReadError::at(user(), LARGE_SUM))?
+            }
         };
         let mut values = vec![0; value + 1];
         values[value] = cost;
         if let Some((at, period)) = period {
             values.resize(values.len().max(at + 1), 0);
-            values[at] = cost.saturating_mul(period);
+            values[at] = cost.checked_mul(period).ok_or_else(|| ReadError::at(user(), LARGE_SUM))?;
         }
         let mut label = outer.clone();
         label.extend(labels_of(tables, &sample.attribute_indices, "a sample")?);

@@ -17,6 +17,7 @@ use crate::negative::Negative;
 use crate::pprof::message;
 use crate::pprof::prune::{Prune, UNUSABLE};
 use crate::pprof::write::FLAT;
+use crate::read_error::LARGE_SUM;
 use crate::{Problem, ReadError, ReadReport, unit};
 
 /// How many sample types a profile may have.
@@ -110,10 +111,6 @@ fn decoded_size(mut bytes: &[u8]) -> u64 {
     size
 }
 
-fn saturated(cost: i128) -> u64 {
-    u64::try_from(cost).unwrap_or(u64::MAX)
-}
-
 /// A frame of a location: its function and the line that runs in it.
 type Place = (FunctionId, Option<LineId>);
 
@@ -139,6 +136,8 @@ struct Reader<'a> {
     prune: Option<Prune>,
     /// For each sample type the metric of the base's costs, if it is a difference.
     base: Vec<MetricId>,
+    /// The sum of each metric's costs above 0.
+    sums: HashMap<MetricId, u64>,
     /// Other costs below 0.
     negative: Negative,
     /// The string table.
@@ -173,6 +172,7 @@ impl<'a> Reader<'a> {
             owners: HashMap::new(),
             prune: None,
             base: Vec::new(),
+            sums: HashMap::new(),
             negative: Negative::default(),
             texts,
             dropped_labels: false,
@@ -559,13 +559,22 @@ impl<'a> Reader<'a> {
             has_kept_location |= !matches;
         }
         let above = weights.iter().filter(|(_, cost)| *cost > 0);
-        let above: Vec<_> = above.map(|&(metric, cost)| (metric, saturated(cost))).collect();
+        let above: Option<Vec<_>> = above.map(|&(metric, cost)| self.sum(metric, cost)).collect();
+        let above = above.ok_or_else(|| ReadError::at(format_args!("sample {at}"), LARGE_SUM))?;
         let node = self.import.add(thread, &above)?;
         let line = self.import.line();
         for &(metric, cost) in weights.iter().filter(|(_, cost)| *cost < 0) {
             self.negative.self_cost(node, line, metric, cost);
         }
         Ok(())
+    }
+
+    /// A cost, if those of the metric up to it are not too large together.
+    fn sum(&mut self, metric: MetricId, cost: i128) -> Option<(MetricId, u64)> {
+        let cost = u64::try_from(cost).ok()?;
+        let sum = self.sums.entry(metric).or_default();
+        *sum = sum.checked_add(cost)?;
+        Some((metric, cost))
     }
 
     fn thread(&mut self, sample: &message::Sample) -> Result<ThreadId, ReadError> {

@@ -239,8 +239,13 @@ impl<'a> Reader<'a> {
             file::Unit::Milliseconds => (Unit::Nanoseconds, "time", 1e6),
             file::Unit::Seconds => (Unit::Nanoseconds, "time", 1e9),
         };
+        let most = if unit == Unit::Count { 1e9 } else { factor };
+        let vanishes = |weight: f64, factor: f64| weight > 0.0 && (weight * factor).round() == 0.0;
         let is_whole = |factor: f64| {
-            weights.iter().all(|weight| ((weight * factor).round() - weight * factor).abs() < 1e-6)
+            weights.iter().all(|&weight| {
+                let is_whole = ((weight * factor).round() - weight * factor).abs() < 1e-6;
+                is_whole && (!vanishes(weight, factor) || vanishes(weight, most))
+            })
         };
         let decimals = match unit {
             Unit::Count => {
@@ -248,11 +253,12 @@ impl<'a> Reader<'a> {
             }
             _ => 0,
         };
-        self.rounded |= !is_whole(factor * 10_f64.powi(decimals));
+        let chosen = factor * 10_f64.powi(decimals);
+        self.rounded |= !is_whole(chosen) || weights.iter().any(|&weight| vanishes(weight, chosen));
         let prefix = ["", "milli", "micro", "nano"][decimals as usize / 3];
         let add = || self.import.profile.add_metric(Metric::exact(format!("{prefix}{name}"), unit));
         let metric = *self.metrics.entry((unit, decimals as usize)).or_insert_with(add);
-        (metric, factor * 10_f64.powi(decimals))
+        (metric, chosen)
     }
 
     fn sample(

@@ -212,6 +212,20 @@ fn profiles_that_firefox_itself_wrote_are_read() {
     (0..RAW.len()).for_each(|length| drop(firefox::read(&RAW.as_bytes()[..length])));
 }
 
+/// 1.5 bytes were 2 without a word.
+#[test]
+fn weights_that_are_rounded_are_said_to_be() {
+    let read = |weights: &str, sort: &str| {
+        let text = OLD.replace(
+            "\"weight\":null,\"weightType\":\"samples\"",
+            &format!("\"weight\":{weights},\"weightType\":\"{sort}\""),
+        );
+        firefox::read(text.as_bytes()).unwrap().1.notes.iter().any(|note| note.contains("are rounded"))
+    };
+    assert!(read("[1.5,2,3,4]", "bytes") && read("[1.5,2,3,4]", "samples"));
+    assert!(!read("[1,2,3,4]", "bytes") && !read("[1.5,2,3,4]", "tracing-ms"));
+}
+
 #[test]
 fn damage_is_told_by_thread_and_row() {
     let error =

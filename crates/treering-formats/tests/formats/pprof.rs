@@ -394,6 +394,23 @@ fn bytes_that_are_not_utf8_are_shown() {
     assert_eq!(report.notes, [r"some bytes are not UTF-8; they are shown as \xe4 and the like"]);
 }
 
+/// Costs stopped at 2^64 - 1 without a word.
+#[test]
+fn costs_that_are_too_large_are_refused_with_their_sample() {
+    let half = [&[18, 9][..], &[0x80; 8], &[0x40]].concat();
+    let file = |unit: &str| {
+        [
+            field(1, &[8, 1, 16, 2]),
+            field(2, &half).repeat(4),
+            ["", "cpu", unit].iter().flat_map(|text| field(6, text.as_bytes())).collect(),
+        ]
+        .concat()
+    };
+    let error = |unit: &str| pprof::read(&file(unit)).unwrap_err().to_string();
+    assert_eq!(error("seconds"), "sample 0: a sum of costs below 2^64 is expected");
+    assert_eq!(error("nanoseconds"), "sample 3: a sum of costs below 2^64 is expected");
+}
+
 #[test]
 fn there_may_be_many_sample_types() {
     let types = field(1, &[8, 1]).repeat(200);

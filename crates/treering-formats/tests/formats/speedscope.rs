@@ -73,6 +73,28 @@ fn numbers_without_a_unit_may_have_decimals() {
     assert_eq!(profile.run_cost(profile.find_metric("millisamples").unwrap()), 1250);
 }
 
+/// A small number became 0 without a word.
+#[test]
+fn numbers_that_are_rounded_are_said_to_be() {
+    let read = |unit: &str, weight: &str| {
+        let text = format!(
+            r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{{"frames":[{{"name":"a"}}]}},
+            "profiles":[{{"type":"sampled","name":"t","unit":"{unit}","startValue":0,"endValue":1,"samples":[[0],[0]],"weights":[{weight},1]}}]}}"#
+        );
+        let (profile, report) = speedscope::read(text.as_bytes()).unwrap();
+        (
+            profile.metrics[0].name.clone(),
+            profile.run_cost(treering_profile::MetricId::new(0)),
+            !report.notes.is_empty(),
+        )
+    };
+    assert_eq!(read("none", "1e-12"), ("samples".to_owned(), 1, true));
+    assert_eq!(read("none", "1e-7"), ("nanosamples".to_owned(), 1_000_000_100, false));
+    assert_eq!(read("seconds", "1e-12"), ("time".to_owned(), 1_000_000_000, true));
+    assert_eq!(read("bytes", "1e-12"), ("bytes".to_owned(), 1, true));
+    assert_eq!(read("seconds", "0.1"), ("time".to_owned(), 1_100_000_000, false));
+}
+
 #[test]
 fn written_profiles_are_read_back() {
     let profile = synthetic(&Shape::SMALL);
