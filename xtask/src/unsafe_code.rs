@@ -7,6 +7,7 @@ use crate::workspace;
 /// The files that may hold unsafe code, by crate. All other crates forbid it.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("treering-perf", &["src/sys.rs"]),
+    ("treering-proc", &["src/inherited.rs"]),
     (
         "treering-translator",
         &[

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sha2::{Digest as _, Sha256};
-use treering_proc::programs_on_path;
+use treering_proc::{Inherited, programs_on_path};
 
 use crate::launcher::{Launcher, Report, kill_session};
 
@@ -175,7 +175,11 @@ pub fn run(launch: &Launch) -> Result<Sample, LaunchError> {
     if let Some(directory) = &launch.directory {
         command.current_dir(directory);
     }
-    let child = command.spawn().map_err(|error| LaunchError::CannotStart(program.clone(), error))?;
+    let child = Inherited::get()
+        .to_wait_with()
+        .give_to(&mut command)
+        .spawn()
+        .map_err(|error| LaunchError::CannotStart(program.clone(), error))?;
     // Its end of the pipe is the only one.
     drop(command);
     let reported = wait(launch, child, &report)?;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use libc::{c_int, pid_t};
 pub(crate) use perf_event_open_sys::bindings as abi;
 use perf_event_open_sys::{ioctls, perf_event_open};
+use treering_proc::Inherited;
 
 /// The size of a page of memory, in bytes.
 pub(crate) fn page_size() -> usize {
@@ -324,12 +325,21 @@ impl Child {
         let (pointers, variables) = (terminated(&arguments), terminated(&variables));
         let (go_read, go_write) = pipe()?;
         let (failure_read, failure_write) = pipe()?;
+        let inherited = Inherited::get();
         // SAFETY: the child runs only `run_child`, which calls nothing that takes a lock.
         match check(unsafe { libc::fork() })? {
             0 => {
                 drop(go_write);
                 // SAFETY: both are null-terminated arrays of C strings, and this is the child of the fork.
-                unsafe { run_child(&pointers, &variables, go_read.as_raw_fd(), failure_write.as_raw_fd()) }
+                unsafe {
+                    run_child(
+                        &pointers,
+                        &variables,
+                        inherited,
+                        go_read.as_raw_fd(),
+                        failure_write.as_raw_fd(),
+                    )
+                }
             }
             pid => Ok(Self { pid: pid as u32, go: Some(go_write), failure: Some(failure_read) }),
         }
@@ -389,6 +399,7 @@ impl Drop for Child {
 unsafe fn run_child(
     arguments: &[*const libc::c_char],
     variables: &[*const libc::c_char],
+    inherited: Inherited,
     go: RawFd,
     failure: RawFd,
 ) -> ! {
@@ -397,10 +408,7 @@ unsafe fn run_child(
     // allocates on the stack in the C libraries that we support.
     unsafe {
         if libc::read(go, (&raw mut byte).cast(), 1) == 1 {
-            let mut none = std::mem::zeroed();
-            libc::sigemptyset(&mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            inherited.restore();
             libc::execvpe(arguments[0], arguments.as_ptr(), variables.as_ptr());
             let code = (*libc::__errno_location()).to_ne_bytes();
             libc::write(failure, code.as_ptr().cast(), code.len());

@@ -6,8 +6,9 @@
 //! ([`segments`], [`build_id`]). Which file a name stands for on `PATH` is here as well ([`find_program`]). Each of these
 //! is read here, once.
 //!
-//! It holds no state, changes nothing, and reads no symbols. A process may end at any moment, so a file that cannot
-//! be read is nothing and not an error. Linux only.
+//! Programs are started with the signals and the limit of open files that this process was started with ([`Inherited`]),
+//! which are noted before `main`. Besides that it holds no state, changes nothing, and reads no symbols. A process may end
+//! at any moment, so a file that cannot be read is nothing and not an error. Linux only.
 //!
 //! ```
 //! let me = std::process::id();
@@ -15,9 +16,11 @@
 //! assert!(mappings.iter().any(|mapping| mapping.is_executable && mapping.path.is_absolute()));
 //! assert!(treering_proc::threads(me).contains(&me));
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod elf;
+#[expect(unsafe_code, reason = "signals before `main`, and what commands do before they run")]
+mod inherited;
 mod mapping;
 mod memory;
 mod process;
@@ -25,6 +28,7 @@ mod search;
 pub mod status;
 
 pub use elf::{Layout, build_id, segments};
+pub use inherited::{Inherited, keep_ended_children};
 pub use mapping::{Mapping, executable_mappings, is_memory, is_writable, mappings, may_be_read};
 pub use memory::{read_memory, vdso_image};
 pub use process::{

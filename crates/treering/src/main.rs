@@ -57,6 +57,7 @@ use clap::Parser as _;
 use crate::arguments::Arguments;
 
 fn main() -> ExitCode {
+    treering_proc::keep_ended_children();
     output_name::note_begin();
     let arguments = Arguments::parse();
     terminal::set_colour(arguments.color);

@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use treering_proc::Inherited;
 use treering_translator::{Senders, is_ignored, pass_on, pass_on_to};
 
 /// Signals that end a program, which others or a terminal send.
@@ -35,7 +36,7 @@ impl Relay {
     ) -> io::Result<(Child, Self)> {
         let mut heeded = ENDING.into_iter().filter(|&signal| !is_ignored(signal));
         heeded.try_for_each(|signal| pass_on(signal, senders))?;
-        let child = command.spawn()?;
+        let child = Inherited::get().give_to(command).spawn()?;
         pass_on_to(Some(target(child.id().cast_signed())));
         Ok((child, Self(())))
     }

@@ -4,6 +4,8 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
+use treering_proc::Inherited;
+
 use crate::sys::{STACK_SIZE, Stop, kill, limit, seize, set_limit, stop_of, tell_again};
 
 /// Everything that a new process needs. It uses the data in place, as it shares our memory up to `execve`.
@@ -63,6 +65,7 @@ impl Launch {
             fixed_addresses: self.fixed_addresses,
             go: [go_read.as_raw_fd(), go_write.as_raw_fd()],
             error: error_write.as_raw_fd(),
+            inherited: Inherited::get(),
             mask: no_signals(),
             stack: Vec::with_capacity(STACK / 16),
             _texts: self,
@@ -113,6 +116,7 @@ struct Beginning {
     /// A pipe. The process continues when it can read a byte from the first end; we write it to the second.
     go: [i32; 2],
     error: i32,
+    inherited: Inherited,
     /// The signals that are to be blocked in the program.
     mask: libc::sigset_t,
     stack: Vec<u128>,
@@ -130,12 +134,12 @@ extern "C" fn become_program(data: *mut libc::c_void) -> libc::c_int {
             let mut action: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &raw mut action);
             let is_handled = ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction);
-            // Rust ignores SIGPIPE in this process; programs expect the default.
-            if is_handled || signal == libc::SIGPIPE {
+            if is_handled {
                 action.sa_sigaction = libc::SIG_DFL;
                 libc::sigaction(signal, &raw const action, std::ptr::null_mut());
             }
         }
+        beginning.inherited.restore();
         libc::sigprocmask(libc::SIG_SETMASK, &raw const beginning.mask, std::ptr::null_mut());
         if beginning.fixed_addresses {
             libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);

@@ -46,6 +46,7 @@ mod hard_stacks;
 mod hidden_stacks;
 mod hostile_memory;
 mod import;
+mod inherited;
 mod instrumented;
 mod interpreter_time;
 mod interrupted;

@@ -1,0 +1,82 @@
+//! Programs have the signals and the limit of open files that Treering was called with.
+
+use std::process::{Command, Stdio};
+
+use crate::session::{Session, quoted, treering};
+use crate::skip;
+
+/// Calls a command with signals that are ignored and blocked, and a low limit of open files. Returns its exit status.
+fn call(session: &Session, ignored: &str, command: &str) -> Option<i32> {
+    // Shells unblock signals.
+    let env = format!("exec env --ignore-signal={ignored} --block-signal=USR1");
+    let shell = format!("ulimit -Sn 200; {env} {command}");
+    let status = Command::new("sh")
+        .args(["-c", &shell])
+        .current_dir(session.path(""))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .status();
+    status.expect("a shell").code()
+}
+
+/// A program that writes what it has inherited to a file, and ends with status 3.
+fn teller(session: &Session) -> String {
+    let (source, program) = (session.path("tell.c"), session.path("tell"));
+    let text = r#"
+        #include <signal.h>
+        #include <stdio.h>
+        #include <sys/resource.h>
+        static int is_ignored(int signal) {
+            struct sigaction action;
+            return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+        }
+        int main(void) {
+            sigset_t blocked;
+            struct rlimit files;
+            FILE *told = fopen("told", "w");
+            sigprocmask(SIG_BLOCK, NULL, &blocked);
+            getrlimit(RLIMIT_NOFILE, &files);
+            fprintf(told, "pipe %d child %d blocked %d %d files %d\n", is_ignored(SIGPIPE), is_ignored(SIGCHLD),
+                    sigismember(&blocked, SIGUSR1), sigismember(&blocked, SIGINT), (int)files.rlim_cur);
+            return fclose(told) == 0 ? 3 : 1;
+        }
+    "#;
+    std::fs::write(&source, text).expect("written");
+    let built = Command::new("cc").arg("-o").arg(&program).arg(source).status();
+    assert!(built.expect("a compiler").success());
+    quoted(program)
+}
+
+fn take(session: &Session) -> String {
+    let path = session.path("told");
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let _ = std::fs::remove_file(path);
+    text
+}
+
+#[test]
+fn programs_inherit_what_treering_was_called_with() {
+    for how in
+        ["record -q -o x.trg", "record -q --runs 2 -o y.trg", "stat", "stat --exact", "count -q -o z.trg"]
+    {
+        check("PIPE,CHLD", &format!("{how} --"), true);
+    }
+    check("PIPE,CHLD", "octave --eval 1 --octave", false);
+    check("PIPE,CHLD", "prolog x.pl --swipl", false);
+    // The programs that are compared are children of one that waits for them.
+    check("PIPE", "compare --time -n 2 --warmup 0 true --", false);
+}
+
+fn check(ignored: &str, how: &str, tells_status: bool) {
+    let session = Session::new();
+    let teller = teller(&session);
+    if call(&session, ignored, &teller) != Some(3) {
+        return skip("env cannot block signals here");
+    }
+    std::fs::write(session.path("x.pl"), "main.\n").expect("written");
+    let alone = take(&session);
+    assert!(alone.starts_with("pipe 1") && alone.ends_with("blocked 1 0 files 200\n"), "{alone}");
+    let status = call(&session, ignored, &format!("{} {how} {teller}", quoted(treering())));
+    assert_eq!(take(&session), alone, "{how}");
+    assert!(!tells_status || status == Some(3), "{how}: {status:?}");
+}
