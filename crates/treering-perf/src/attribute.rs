@@ -55,7 +55,7 @@ impl Pace {
     }
 }
 
-/// The fields of every sample, in the order in which [`Layout`](crate::record) reads them.
+/// The fields of samples, in the order in which [`decode`](crate::record::decode) reads them; see [`states_period`].
 const FIELDS: u64 = abi::PERF_SAMPLE_IDENTIFIER as u64
     | abi::PERF_SAMPLE_IP as u64
     | abi::PERF_SAMPLE_TID as u64
@@ -78,6 +78,9 @@ pub(crate) fn attribute(event: &Event, pace: Pace, contents: Contents, tracks: b
     attribute.__bindgen_anon_4.config2 = event.config2;
     set_pace(&mut attribute, pace);
     attribute.sample_type = FIELDS;
+    if !states_period(event, pace) {
+        attribute.sample_type &= !u64::from(abi::PERF_SAMPLE_PERIOD);
+    }
     attribute.read_format = abi::PERF_FORMAT_TOTAL_TIME_RUNNING.into();
     if contents.stack_bytes > 0 {
         attribute.sample_type |= STACK_FIELDS;
@@ -147,6 +150,14 @@ pub(crate) fn anchor() -> abi::perf_event_attr {
     attribute.set_exclude_kernel(1);
     attribute.set_exclude_hv(1);
     attribute
+}
+
+/// Whether samples state the counts that they stand for.
+///
+/// Those of software events and tracepoints do only where each occurrence is noted. The kernel notes each whenever samples
+/// state that, whatever the period is (`perf_swevent_event`).
+pub(crate) fn states_period(event: &Event, pace: Pace) -> bool {
+    event.nature() != Nature::Occurrence || pace == Pace::Period(1)
 }
 
 fn set_pace(attribute: &mut abi::perf_event_attr, pace: Pace) {

@@ -172,12 +172,21 @@ pub(crate) fn time_position(kind: u32, size: usize) -> Option<usize> {
 /// The size of that trailer: pid and tid, time, stream, processor, identifier.
 const TRAILER: usize = 40;
 
-/// Decodes a whole record, header included. `has_raw` says of an event whether its samples hold the record of a tracepoint.
-pub(crate) fn decode(record: &[u8], has_raw: impl FnOnce(u64) -> bool) -> Record<'_> {
+/// The fields that samples of some events have, and those of others do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Whether they hold the record of a tracepoint.
+    pub(crate) has_raw: bool,
+    /// The counts that a sample stands for, where samples do not state it.
+    pub(crate) period: Option<u64>,
+}
+
+/// Decodes a whole record, header included. `extent` says which fields the samples of an event have.
+pub(crate) fn decode(record: &[u8], extent: impl FnOnce(u64) -> Extent) -> Record<'_> {
     let Some((first, body)) = record.split_first_chunk::<HEADER>() else { return Record::Other };
     let (kind, flags, _) = header(*first);
     let decoded = match kind {
-        abi::PERF_RECORD_SAMPLE => sample(body, has_raw).map(Record::Sample),
+        abi::PERF_RECORD_SAMPLE => sample(body, extent).map(Record::Sample),
         _ => body.split_last_chunk::<TRAILER>().and_then(|(body, trailer)| other(kind, flags, body, trailer)),
     };
     decoded.unwrap_or(Record::Other)
@@ -231,15 +240,16 @@ fn mapped<'a>(fields: &mut Fields<'a>) -> Option<Mapped<'a>> {
 }
 
 /// Decodes a sample with the fields that [`attribute`](crate::attribute) asks for.
-fn sample(body: &[u8], has_raw: impl FnOnce(u64) -> bool) -> Option<Sample<'_>> {
+fn sample(body: &[u8], extent: impl FnOnce(u64) -> Extent) -> Option<Sample<'_>> {
     let mut fields = Fields(body);
     let (event, instruction) = (fields.u64()?, fields.u64()?);
     let ((pid, tid), time, stream) = (fields.pair()?, fields.u64()?, fields.u64()?);
     fields.pair()?;
-    let period = fields.u64()?;
+    let extent = extent(event);
+    let period = extent.period.or_else(|| fields.u64())?;
     let frames = usize::try_from(fields.u64()?).ok()?;
     let chain = Chain(fields.bytes(frames.checked_mul(8)?)?);
-    let raw = match has_raw(event) {
+    let raw = match extent.has_raw {
         true => {
             let size = fields.u32()?;
             Some(fields.bytes(usize::try_from(size).ok()?)?)
@@ -306,7 +316,7 @@ mod tests {
     #[test]
     fn a_sample_has_its_modes_and_only_the_used_part_of_the_stack() {
         let bytes = sample_record();
-        let Record::Sample(sample) = decode(&bytes, |_| false) else { panic!("not a sample") };
+        let Record::Sample(sample) = decode(&bytes, |_| Extent::default()) else { panic!("not a sample") };
         assert_eq!((sample.event, sample.stream, sample.pid, sample.tid), (9, 77, 7, 8));
         assert_eq!((sample.time, sample.period), (1000, 500));
         assert_eq!(sample.chain.kernel().collect::<Vec<_>>(), [0xf1, 0xf2]);
@@ -320,13 +330,26 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_that_does_not_state_its_period_has_that_of_its_event() {
+        let body = [9, 0x11, pair(7, 8), 1000, 77, pair(1, 0), 1, abi::PERF_CONTEXT_KERNEL];
+        let bytes = record(abi::PERF_RECORD_SAMPLE, 2, &body);
+        let extent = |event| Extent { has_raw: false, period: Some(event + 1) };
+        let Record::Sample(sample) = decode(&bytes, extent) else { panic!("not a sample") };
+        assert_eq!((sample.tid, sample.period), (8, 10));
+        assert_eq!(sample.chain.kernel().count(), 0);
+    }
+
+    #[test]
     fn the_record_of_a_tracepoint_comes_before_the_stack() {
         let chain = [1, abi::PERF_CONTEXT_KERNEL];
         let mut body = vec![9, 0x11, pair(7, 8), 1000, 77, pair(1, 0), 1];
         body.extend(chain);
         body.extend([pair(12, 0xa1), pair(0xa2, 0xa3), 0]);
         let bytes = record(abi::PERF_RECORD_SAMPLE, 2, &body);
-        let Record::Sample(sample) = decode(&bytes, |event| event == 9) else { panic!("not a sample") };
+        let Record::Sample(sample) = decode(&bytes, |event| Extent { has_raw: event == 9, period: None })
+        else {
+            panic!("not a sample")
+        };
         let words = [0xa1_u32, 0xa2, 0xa3].map(u32::to_ne_bytes).concat();
         assert_eq!((sample.raw, sample.stack), (Some(&words[..]), None));
     }
@@ -338,7 +361,7 @@ mod tests {
             [pair(3, 4)].into_iter().chain([u64::from_ne_bytes(*b"prog\0\0\0\0")]).chain(trailer).collect();
         let bytes = record(abi::PERF_RECORD_COMM, abi::PERF_RECORD_MISC_COMM_EXEC, &body);
         let expected = Record::Named { pid: 3, tid: 4, name: b"prog", exec: true, time: 777 };
-        assert_eq!(decode(&bytes, |_| false), expected);
+        assert_eq!(decode(&bytes, |_| Extent::default()), expected);
         let at = time_position(abi::PERF_RECORD_COMM, bytes.len()).expect("a time");
         assert_eq!(bytes[at..at + 8], 777_u64.to_ne_bytes());
     }
@@ -347,15 +370,15 @@ mod tests {
     fn counts_of_a_thread_name_the_event_in_their_trailer() {
         let bytes = record(abi::PERF_RECORD_READ, 0, &[pair(3, 4), 12_345, 99, pair(3, 4), 777, 11, 0, 9]);
         let expected = Record::Counted { tid: 4, event: 9, count: 12_345, running_ns: 99 };
-        assert_eq!(decode(&bytes, |_| false), expected);
+        assert_eq!(decode(&bytes, |_| Extent::default()), expected);
     }
 
     #[test]
     fn no_prefix_of_a_record_panics() {
         let bytes = sample_record();
         for length in 0..bytes.len() {
-            decode(&bytes[..length], |_| false);
-            decode(&bytes[..length], |_| true);
+            decode(&bytes[..length], |_| Extent::default());
+            decode(&bytes[..length], |_| Extent { has_raw: true, period: Some(1) });
         }
     }
 }

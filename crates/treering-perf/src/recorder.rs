@@ -294,7 +294,7 @@ impl Recorder {
     fn take(&mut self, horizon: u64) {
         let mut stream = std::mem::replace(&mut self.session.stream, Stream::new());
         stream.take(horizon, |record| {
-            let record = decode(record, |event| self.session.is_of_wakings(event));
+            let record = decode(record, |event| self.session.extent(event));
             self.add(record);
         });
         self.session.stream = stream;

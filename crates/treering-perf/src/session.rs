@@ -5,12 +5,15 @@ use std::ffi::OsString;
 use std::io;
 use std::time::{Duration, Instant};
 
-use crate::attribute::{Contents, Pace, anchor, attribute, of_all_threads, of_one_thread, pace, wake_after};
+use crate::attribute::{
+    Contents, Pace, anchor, attribute, of_all_threads, of_one_thread, pace, states_period, wake_after,
+};
 use crate::error::{Denial, RecordError};
 use crate::event::{Event as EventName, Modes, Nature};
 use crate::interval_distribution::IntervalDistribution;
 use crate::jitter::{Jitter, Rows, Turn};
 use crate::options::LARGEST_STACK;
+use crate::record::Extent;
 use crate::stream::{Notice, Stream};
 use crate::sys::{Child, Event, Reading, Ring, abi, monotonic_ns};
 use crate::waking::{self, Layout, Refusal, Tracepoint};
@@ -286,6 +289,10 @@ impl Session {
             }
         }
         let child = Child::prepare(command, environment).map_err(OpenFailure::child)?;
+        if !has_templates {
+            // Else the events of the first thread alone keep to it.
+            self.anchor(child.pid());
+        }
         for &cpu in processors {
             for sampled in 0..self.events.len() {
                 let role = if self.events[sampled].jittered { Role::FirstThread } else { Role::All };
@@ -495,6 +502,16 @@ impl Session {
         self.by_id.get(&id).map(|&at| self.handles[at].sampled)
     }
 
+    /// The fields that the samples of an event have.
+    pub(crate) fn extent(&self, id: u64) -> Extent {
+        self.sampled(id).map_or_else(Extent::default, |at| {
+            let sampled = &self.events[at];
+            let stated = states_period(&sampled.event, sampled.pace);
+            let period = sampled.pace.period().filter(|_| !stated);
+            Extent { has_raw: sampled.purpose.is_of_wakings(), period }
+        })
+    }
+
     /// Whether an event's samples hold the record of the tracepoint for wakings.
     pub(crate) fn is_of_wakings(&self, id: u64) -> bool {
         self.sampled(id).is_some_and(|at| self.events[at].purpose.is_of_wakings())
@@ -603,7 +620,9 @@ pub(crate) struct OwnCounts {
 impl Sampled {
     fn new(event: &EventName, plan: &Plan) -> Self {
         let pace = pace(event, plan.frequency, plan.period);
-        let jittered = plan.jitter && matches!(pace, Pace::Period(period) if period > 1);
+        // An event whose samples do not state their period cannot have many, and has a sample at once after each is set.
+        let jittered =
+            plan.jitter && matches!(pace, Pace::Period(period) if period > 1) && states_period(event, pace);
         Self { event: event.clone(), pace, jittered, purpose: Purpose::Costs }
     }
 

@@ -6,7 +6,7 @@ use std::os::fd::RawFd;
 
 use crate::attribute::{Contents, Pace, anchor, attribute};
 use crate::event::Event as EventName;
-use crate::record::{Record, decode};
+use crate::record::{Extent, Record, decode};
 use crate::session::online_processors;
 use crate::stream::Stream;
 use crate::sys::{Event, Ring, monotonic_ns};
@@ -121,7 +121,7 @@ impl ThreadCounters {
     fn take_until(&mut self, horizon: u64) {
         let mut stream = std::mem::replace(&mut self.stream, Stream::new());
         stream.look(&mut Vec::new());
-        stream.take(horizon, |record| self.add(&decode(record, |_| false)));
+        stream.take(horizon, |record| self.add(&decode(record, |_| Extent::default())));
         self.stream = stream;
     }
 

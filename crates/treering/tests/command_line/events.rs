@@ -1,8 +1,12 @@
 //! `treering record`: other events than the processor clock, and blocked time.
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
 use treering_testing::programs::{KNOWN_SHARES, SLEEPER};
 
-use crate::session::{Session, program};
+use crate::session::{Session, program, quoted};
 
 #[test]
 fn several_events_are_several_metrics() {
@@ -16,6 +20,29 @@ fn several_events_are_several_metrics() {
     assert!(flat.run_cost() > 0.0);
     let faults = session.flat(&["--metric", "page-faults"]);
     assert!(faults.run_cost() > 0.0, "a program that starts has page faults: {:#}", faults.0["run"]);
+}
+
+/// Two runs of a program with 3000 faults in its first thread and 1000 in another.
+#[test]
+fn occurrences_are_counted_to_the_last_one_whatever_the_interval() {
+    let session = Session::new();
+    let faults = build(&session, "faults.c");
+    let script = format!("{0}; {0}", quoted(&faults));
+    let words = [OsString::from("sh"), "-c".into(), script.into()];
+    for (options, samples) in [(&["-c", "10"][..], 600..1100), (&["-c", "7", "--fixed-intervals"], 900..1500)]
+    {
+        let mut all = vec!["-e", "page-faults", "--stack", "1k"];
+        all.extend(options);
+        session.record(&all, &words);
+        let cost = session.flat(&["--metric", "page-faults"]);
+        // Each run adds the faults of its loader, and the shell has some.
+        let count = cost.run_cost();
+        assert!((8000.0..9500.0).contains(&count), "{options:?}: {:#}", cost.0["run"]);
+        let losses = &cost.0["run"]["losses"];
+        assert_eq!(losses["unknown_threads"], 0, "{options:?}: {losses:#}");
+        let taken = losses["samples"].as_u64().expect("a number");
+        assert!(samples.contains(&taken), "{options:?}: {taken} samples of {count}");
+    }
 }
 
 /// The names of the metrics of `treering.trg`, as `dump` tells them.
@@ -66,4 +93,13 @@ fn blocked_time_is_charged_to_where_the_program_waits() {
     }
     // Five rounds of 120 ms.
     assert!((0.4e9..2.0e9).contains(&all), "{all} ns blocked");
+}
+
+/// Compiles a program of this folder's.
+fn build(session: &Session, name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command_line/programs").join(name);
+    let program = session.path("program");
+    let built = Command::new("cc").args(["-O0", "-pthread", "-o"]).arg(&program).arg(source).status();
+    assert!(built.expect("a compiler").success());
+    program
 }
