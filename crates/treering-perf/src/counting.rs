@@ -8,6 +8,7 @@ use crate::error::RecordError;
 use crate::event::Event;
 use crate::options::Target;
 use crate::recording::{Finish, RunningChild};
+use crate::rights::Uncounted;
 use crate::sys::{
     Child, CounterReading, Interrupts, ProcessHandle, Usage, poll, process_exists, raise_file_limit,
     send_signal,
@@ -49,6 +50,17 @@ pub struct EventCounts {
     pub elapsed: Duration,
 }
 
+impl EventCounts {
+    /// How long events should have counted: the processor time of all that was counted, whatever it was that counted.
+    fn enabled(&self) -> Option<Duration> {
+        let enabled = self.counts.iter().filter_map(|count| match count {
+            EventCount::Counted(reading) => Some(reading.enabled_ns),
+            EventCount::Absent(_) => None,
+        });
+        enabled.max().map(Duration::from_nanos)
+    }
+}
+
 /// The counts of a run that is over.
 #[derive(Debug)]
 pub struct CountedRun {
@@ -67,6 +79,8 @@ pub struct CountedRun {
     pub late_threads: usize,
     /// The counts of each thread, if they were asked for, the program's first one before all others.
     pub threads: Vec<ThreadCounts>,
+    /// Processor time of a launched program that has ended in which nothing was counted, if it is much.
+    pub uncounted: Option<Uncounted>,
     /// How many records of threads the kernel had no room for.
     pub lost_records: u64,
 }
@@ -96,7 +110,7 @@ pub fn count_events(
     };
     let mut counted = Counted::open(options, child, pid, interrupts)?;
     let interrupted = counted.run(options, observe)?;
-    counted.finish(interrupted)
+    counted.finish(options, interrupted)
 }
 
 /// A program or process with counters on it.
@@ -228,7 +242,7 @@ impl Counted {
         })
     }
 
-    fn finish(mut self, interrupted: bool) -> Result<CountedRun, RecordError> {
+    fn finish(mut self, options: &CountOptions, interrupted: bool) -> Result<CountedRun, RecordError> {
         let elapsed = self.begin.elapsed();
         self.counters.iter().for_each(Counter::disable);
         let (finish, usage) = match self.child.take() {
@@ -240,6 +254,10 @@ impl Counted {
             None => (Finish::Detached, None),
         };
         let counts = EventCounts { elapsed, ..self.read()? };
+        let uncounted = usage.and_then(|usage| {
+            let Target::Launch(command) = &options.target else { return None };
+            Uncounted::new(command.first()?, usage.user + usage.system, counts.enabled()?)
+        });
         let (threads, lost_records) = match self.thread_counters {
             Some(counters) => counters.finish().map_err(system("reading the counters of threads"))?,
             None => (Vec::new(), 0),
@@ -253,6 +271,7 @@ impl Counted {
             interrupted,
             late_threads,
             threads,
+            uncounted,
             lost_records,
         })
     }

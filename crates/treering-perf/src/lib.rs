@@ -63,5 +63,6 @@ pub use event::{Event, UnknownEvent, names};
 pub use options::{Options, Target};
 pub use recorder::record;
 pub use recording::{Finish, JitProcess, Observer, Recording, RunningChild};
+pub use rights::Uncounted;
 pub use sys::{CounterReading, Usage};
 pub use thread_counts::ThreadCounts;

@@ -491,6 +491,9 @@ impl Recorder {
         self.processes.write_names(&mut self.profile);
         self.charge_waits(self.start_ns + elapsed.as_nanos() as u64);
         self.processes.write_lives(&mut self.profile);
+        if let Some(program) = self.launched.as_ref().filter(|_| self.profile.metadata.losses.samples == 0) {
+            self.rights.note_unseen(program);
+        }
         let length_ns = self.length_ns(reason, elapsed.as_nanos() as u64);
         if let Some(timeline) = &mut self.profile.timeline {
             // A loss may be noticed when the program has ended.
@@ -500,9 +503,6 @@ impl Recorder {
         self.note_wakers();
         self.cuts.note(&mut self.profile, self.session.stack_bytes);
         self.session.note_of_rows().into_iter().for_each(|note| self.profile.metadata.note(note));
-        if let Some(program) = self.launched.as_ref().filter(|_| self.profile.metadata.losses.samples == 0) {
-            self.rights.note_unseen(program);
-        }
         self.rights.note(&mut self.profile);
         let (finish, cpu) = match (child, reason) {
             (Some(child), Reason::ProgramEnded) => {
@@ -542,9 +542,11 @@ impl Recorder {
     }
 
     /// How long the run took. The recorder learns late that the program has ended, as it has samples to read before: where all
-    /// of it has ended, the run took until then.
+    /// of it has ended, the run took until then. Of a program that may not be watched it does not learn the end at all.
     fn length_ns(&self, reason: Reason, elapsed_ns: u64) -> u64 {
-        let has_ended = reason == Reason::ProgramEnded && self.processes.running().next().is_none();
+        let has_ended = reason == Reason::ProgramEnded
+            && self.processes.running().next().is_none()
+            && !self.rights.hide_any();
         self.last_end_ns.filter(|_| has_ended).map_or(elapsed_ns, |end| end.min(elapsed_ns))
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 use treering_proc::find_program;
 use treering_profile::Profile;
@@ -33,16 +34,12 @@ impl Rights {
 
     /// Notes that a program was launched of which no sample came.
     pub(crate) fn note_unseen(&mut self, program: &OsStr) {
-        let found = find_program(program, std::env::var_os("PATH").as_deref());
-        let found = found.and_then(|path| Some((path.metadata().ok()?, path)));
-        let Some((about, path)) = found else { return };
-        let takes_rights = about.mode() & (libc::S_ISUID | libc::S_ISGID) != 0;
-        let is_secret =
-            std::fs::File::open(&path).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
-        if takes_rights || is_secret {
-            let name = path.file_name().unwrap_or(program);
-            self.programs.insert(name.to_string_lossy().into_owned());
-        }
+        self.programs.extend(hidden_program(program));
+    }
+
+    /// Whether there are programs that were not sampled, or not to their end.
+    pub(crate) fn hide_any(&self) -> bool {
+        !self.programs.is_empty() || !self.silent.is_empty()
     }
 
     /// Says in the profile which programs were not sampled.
@@ -60,6 +57,40 @@ impl Rights {
         }
     }
 }
+
+/// The name of a program that the kernel may keep from being watched, by its file.
+pub(crate) fn hidden_program(program: &OsStr) -> Option<String> {
+    let path = find_program(program, std::env::var_os("PATH").as_deref())?;
+    let takes_rights = path.metadata().ok()?.mode() & (libc::S_ISUID | libc::S_ISGID) != 0;
+    let is_secret =
+        std::fs::File::open(&path).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    let name = path.file_name().unwrap_or(program);
+    (takes_rights || is_secret).then(|| name.to_string_lossy().into_owned())
+}
+
+/// Processor time of programs in which the kernel counted nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uncounted {
+    /// The program that was launched, if it is such a one by its file. Else the time is of programs that it executed.
+    pub program: Option<String>,
+    /// The time.
+    pub time: Duration,
+    /// All processor time.
+    pub of: Duration,
+}
+
+impl Uncounted {
+    /// The time beyond `counted` of all that a launched program used, if it is too much to be that before the program was
+    /// executed, and that in which the kernel made and ended processes.
+    pub(crate) fn new(program: &OsStr, of: Duration, counted: Duration) -> Option<Self> {
+        let time = of.saturating_sub(counted);
+        let program = hidden_program(program).filter(|_| 4 * time > 3 * of);
+        (program.is_some() || time > of / 5 + PROCESSES).then_some(Self { program, time, of })
+    }
+}
+
+/// So much processor time passes outside of events in a program that makes some processes.
+const PROCESSES: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {

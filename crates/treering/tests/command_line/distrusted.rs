@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use treering_testing::programs::{JIT, KNOWN_SHARES};
 
-use crate::session::{Session, words};
+use crate::session::{Session, quoted, words};
 use crate::skip;
 
 /// The program that makes code, started after a shell has put something where its names would be.
@@ -121,13 +121,41 @@ fn a_program_with_other_rights_is_said_not_to_be_sampled() {
         return skip("only root can make setuid programs");
     }
     let session = Session::new();
+    let program = with_other_rights(&session);
+    let outcome = session.record_any(&[], &words(&[&program]));
+    let report = session.output(&["report"]);
+    let told = "takes_rights was not sampled: it is setuid, has capabilities or must not be read";
+    assert!(report.contains(told), "{outcome:#?} {report}");
+    let run = &session.json("--flat", &[])["run"];
+    let [wall, cpu] = ["wall_ns", "cpu_ns"].map(|key| run[key].as_u64().expect("a time"));
+    assert!(wall > cpu / 2, "its one thread ran from the start to the end: {run:#}");
+    let stat = session.run(&[std::ffi::OsStr::new("stat"), program.as_os_str()]);
+    let told = "takes_rights was not counted for ";
+    assert!(stat.stderr.contains(told) || stat.stdout.contains(told), "{stat:#?}");
+}
+
+#[test]
+fn processor_time_without_counts_is_told_where_a_child_takes_other_rights() {
+    if !is_root() {
+        return skip("only root can make setuid programs");
+    }
+    let session = Session::new();
+    let program = with_other_rights(&session);
+    let script = format!("{}; true", quoted(&program));
+    let told = "programs of this run were not counted for ";
+    let stat = session.run(&["stat", "--", "sh", "-c", &script]);
+    assert!(stat.stderr.contains(told) || stat.stdout.contains(told), "{stat:#?}");
+    let known = KNOWN_SHARES.build().expect("the compiler is installed");
+    let stat = session.run(&["stat", "--", "sh", "-c", &format!("{}; true", quoted(&known))]);
+    assert!(!stat.stderr.contains("counted for") && !stat.stdout.contains("counted for"), "{stat:#?}");
+}
+
+/// A program that takes the rights of another user.
+fn with_other_rights(session: &Session) -> PathBuf {
     let program = session.path("takes_rights");
     std::fs::copy(KNOWN_SHARES.build().expect("the compiler is installed"), &program).expect("a copy");
     std::os::unix::fs::chown(&program, Some(65534), None).expect("we are root");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
     std::fs::set_permissions(&program, mode).expect("we are root");
-    let outcome = session.record_any(&[], &words(&[&program]));
-    let report = session.output(&["report"]);
-    let told = "takes_rights was not sampled: it is setuid, has capabilities or must not be read";
-    assert!(report.contains(told), "{outcome:#?} {report}");
+    program
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use treering_perf::{
-    Absence, CountedRun, CounterReading, EventCount, EventCounts, Finish, ThreadCounts, Usage,
+    Absence, CountedRun, CounterReading, EventCount, EventCounts, Finish, ThreadCounts, Uncounted, Usage,
 };
 use treering_stat::{Absence as Reason, Count, Metric, MetricName, Part, Resources, Run, Source, Stat};
 
@@ -71,6 +71,8 @@ pub(super) struct Whole<'a> {
     stat: Stat,
     late_threads: usize,
     lost_records: u64,
+    /// Of the first run that has such.
+    uncounted: Option<Uncounted>,
     /// The greatest memory of a process before it became the program, of those whose own is not known for that.
     peak_before_exec: Option<u64>,
     /// A run that was interrupted, behind others that were not.
@@ -80,7 +82,15 @@ pub(super) struct Whole<'a> {
 impl<'a> Whole<'a> {
     pub(super) fn new(given: Given<'a>) -> Self {
         let stat = given.stat();
-        Self { given, stat, late_threads: 0, lost_records: 0, peak_before_exec: None, is_cut: false }
+        Self {
+            given,
+            stat,
+            late_threads: 0,
+            lost_records: 0,
+            uncounted: None,
+            peak_before_exec: None,
+            is_cut: false,
+        }
     }
 
     /// How many runs there are.
@@ -109,6 +119,7 @@ impl<'a> Whole<'a> {
         }
         self.late_threads += run.late_threads;
         self.lost_records += run.lost_records;
+        self.uncounted = self.uncounted.take().or(run.uncounted);
         self.stat.parts = self.parts(run.threads, &told.counts);
         told.end = match run.finish {
             Finish::Exited(status) => Some(format!("exit {status}")),
@@ -171,6 +182,7 @@ impl<'a> Whole<'a> {
                 "{lost} records of threads were lost: the counts of those threads are with the first one"
             ));
         }
+        notes.extend(self.uncounted.iter().map(note_on_uncounted));
         notes.extend(self.notes_on_absent());
         self.stat.notes = notes;
         self.stat
@@ -210,6 +222,21 @@ impl<'a> Whole<'a> {
         }
         notes
     }
+}
+
+/// Says that counts lack programs which the kernel does not let the user watch.
+fn note_on_uncounted(uncounted: &Uncounted) -> String {
+    let Uncounted { program, time, of } = uncounted;
+    let programs = program.as_deref().unwrap_or("programs of this run");
+    let was = if program.is_some() { "was" } else { "were" };
+    let milliseconds = |time: &Duration| time.as_secs_f64() * 1e3;
+    format!(
+        "{programs} {was} not counted for {:.1} ms of {:.1} ms of CPU time: the kernel ends the events of programs that \
+         are setuid, have capabilities or must not be read; to count them, run treering as the user whose rights they \
+         take, such as root",
+        milliseconds(time),
+        milliseconds(of)
+    )
 }
 
 /// Why the kernel's events could not be had in all modes, and what to do about it.
