@@ -32,15 +32,22 @@ fn apportion(profile: &mut Profile, metric: MetricId) {
         let caller = (arc.caller != Profile::ROOT).then(|| identity.representative(arc.caller));
         (caller, identity.representative(arc.callee))
     };
+    let measured = |arc: &treering_profile::Arc| {
+        arc.total_costs.iter().find(|(known, _)| *known == metric).map(|(_, cost)| *cost)
+    };
+    // The calls without a cost, and what those with one have left for them.
     let mut left: HashMap<_, (u64, u64)> = HashMap::new();
     for arc in &profile.arcs {
         let key = ends(arc);
-        let (calls, _) = left.entry(key).or_insert((0, costs.get(&key).copied().unwrap_or(0)));
-        *calls = calls.saturating_add(arc.calls);
+        let (calls, cost) = left.entry(key).or_insert((0, costs.get(&key).copied().unwrap_or(0)));
+        match measured(arc) {
+            Some(known) => *cost = cost.saturating_sub(known),
+            None => *calls = calls.saturating_add(arc.calls),
+        }
     }
     let keys: Vec<_> = profile.arcs.iter().map(ends).collect();
     for (arc, key) in profile.arcs.iter_mut().zip(keys) {
-        if arc.total_costs.iter().any(|(known, _)| *known == metric) {
+        if measured(arc).is_some() {
             continue;
         }
         let Some((calls, cost)) = left.get_mut(&key).filter(|(calls, _)| *calls > 0) else { continue };
@@ -76,5 +83,26 @@ mod tests {
         let costs: Vec<_> =
             with_apportioned_arcs(profile).arcs.into_iter().flat_map(|arc| arc.total_costs).collect();
         assert_eq!(costs, [(metric, 33), (metric, 67)]);
+    }
+
+    /// Merged profiles have arcs that one of both measured.
+    #[test]
+    fn arcs_beside_measured_ones_share_what_these_leave() {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let metric = profile.add_metric(Metric::exact("instructions", Unit::Count));
+        let thread = profile.add_single_thread("demo");
+        let root = profile.threads[thread.index()].root;
+        let [main, leaf] = ["main", "leaf"].map(|text| profile.strings.intern(text));
+        let [main, leaf] = [main, leaf].map(|name| profile.functions.intern(Function::named(name)));
+        for (function, cost) in [(main, 5), (leaf, 7)] {
+            let node = profile.tree.child(root, function, None);
+            profile.tree.add_self_cost(metric, node, cost);
+        }
+        for total_costs in [vec![(metric, 7)], Vec::new()] {
+            profile.add_arc(Arc { caller: main, callee: leaf, call_site: None, calls: 2, total_costs });
+        }
+        let arcs = with_apportioned_arcs(profile).arcs;
+        let sum: u64 = arcs.iter().flat_map(|arc| &arc.total_costs).map(|(_, cost)| cost).sum();
+        assert_eq!(sum, 7, "{arcs:?}");
     }
 }
