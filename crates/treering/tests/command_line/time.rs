@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
-use treering_testing::programs::installed;
+use treering_testing::programs::{KNOWN_SHARES, installed};
 
 use crate::runtime::Program;
 use crate::session::{Session, program, words};
@@ -448,5 +448,16 @@ fn calls_of_trace_events_are_in_the_parts_that_their_times_say() {
             [outer, inner, other],
             "{options:?}"
         );
+    }
+}
+
+#[test]
+fn the_latency_of_a_program_with_one_thread_is_its_processor_time_at_any_rate() {
+    let session = Session::new();
+    let program = program(&KNOWN_SHARES.build().expect("the compiler is installed"), &["500"]);
+    for rate in ["50", "100", "1000"] {
+        let time = session.record(&["-e", "cpu-clock", "-F", rate], &program).run_cost();
+        let latency = session.flat(&["--metric", "latency"]).run_cost();
+        assert!((latency / time - 1.0).abs() < 0.001, "at {rate} Hz: {latency} of {time}");
     }
 }
