@@ -312,6 +312,7 @@ impl Recorder {
                 if exec {
                     self.processes.exec(pid, self.since_start(time));
                     self.rights.executed(pid, &name);
+                    self.threads.iter_mut().flatten().for_each(|threads| threads.exec(pid));
                 }
                 self.processes.name(pid, tid, name);
                 if exec {

@@ -142,6 +142,17 @@ impl ThreadSampling {
         }
     }
 
+    /// Notes that a process has executed a program. If its first thread has ended, another one did, which has the number of
+    /// the first from now on.
+    pub(crate) fn exec(&mut self, pid: u32) {
+        let has_ended = |&at: &usize| self.tasks[at].ended;
+        if self.by_tid.get(&pid).is_some_and(has_ended)
+            && let Some(at) = self.tasks.iter().rposition(|task| task.pid == pid && !task.ended)
+        {
+            self.by_tid.insert(pid, at);
+        }
+    }
+
     /// Whether most threads that ended lately lived shortly.
     pub(crate) fn live_shortly(&self) -> bool {
         self.short > 0.5

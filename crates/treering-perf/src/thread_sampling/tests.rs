@@ -134,3 +134,24 @@ fn equal_intervals_in_equal_threads_tell_no_more_than_one() {
     let in_effect = (counted as f64).powi(2) / squares;
     assert!((in_effect - 1.0).abs() < 0.01, "{in_effect} samples in effect");
 }
+
+/// Its count was taken for that of the first thread, and costs were not scaled.
+#[test]
+fn a_thread_that_executes_a_program_keeps_its_use_when_it_takes_the_number_of_the_first() {
+    let (mut profile, run) = profile();
+    let mut threads = ThreadSampling::new(IntervalDistribution::Fixed, MEAN, true, true, &[(1, 1)]);
+    threads.fork(1, 2, 1);
+    threads.exit(1, "made");
+    threads.exec(1);
+    let thread = thread(&mut profile, run, 1);
+    for _ in 0..40 {
+        threads.sample((1, 1), 9, MEAN, thread);
+    }
+    threads.count(1, 50_000_000);
+    threads.exit(1, "made");
+    let node = profile.threads[thread.index()].root;
+    profile.tree.add_self_cost(TIME, node, 40 * MEAN);
+    let unsampled = threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&first(1000)));
+    assert_eq!(profile.tree.self_cost(TIME, node), 50_000_000);
+    assert_eq!((unsampled.unknown, unsampled.used), (0, Some(50_001_000)));
+}
