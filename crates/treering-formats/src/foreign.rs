@@ -56,14 +56,15 @@ impl Foreign {
         Format::of_sort(self)
     }
 
-    /// Advice for a file of this sort, which is not read; nothing if there is none.
-    pub fn advice(self, file: &str) -> Option<String> {
+    /// Advice for a file of this sort, which is not read; nothing if there is none. `word` is the file as a word of a
+    /// command, with quotes where a shell needs them.
+    pub fn advice(self, file: &str, word: &str) -> Option<String> {
         let advice = match self {
             Self::Gzip => "unpack it first: gzip -dk {file}",
             Self::Named(named) => named.advice,
             _ => "",
         };
-        (!advice.is_empty()).then(|| advice.replace("{file}", file))
+        (!advice.is_empty()).then(|| advice.replace("{file}", word).replace("{text}", &format!("{file:?}")))
     }
 
     /// The sort of a file or folder by its name, for those whose content does not tell it.

@@ -16,6 +16,7 @@ use treering_profile::{
 use treering_symbols::{CodeLayout, Options, ReportedCalls, code_layout, segment_map};
 
 use crate::failure::{Context as _, Failure};
+use crate::word::word;
 
 /// The counted calls.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub fn read_folder(folder: &Path) -> Result<Counted, Failure> {
     }
     if let Some(first) = damaged.first().filter(|_| damaged.len() == paths.len()) {
         return Err(Failure::new(first)
-            .hint(format_args!("nothing can be recovered; to go on without: rm -r {}", folder.display())));
+            .hint(format_args!("nothing can be recovered; to go on without: rm -r {}", word(folder))));
     }
     let mut counted = joining.counted(paths.len() - begun - damaged.len());
     counted.is_damaged = !damaged.is_empty();

@@ -8,6 +8,7 @@ use treering_translator::{is_kept, salvage};
 use crate::failure::{Context as _, Failure};
 use crate::open::Opened;
 use crate::stream::is_stream;
+use crate::word::word;
 
 /// The directory beside an output file; none beside standard output and what is no regular file.
 pub fn count_folder_of(output: &Path) -> Option<PathBuf> {
@@ -19,7 +20,7 @@ pub fn count_folder_of(output: &Path) -> Option<PathBuf> {
 
 /// How to read such a directory.
 pub fn report_command(directory: &Path) -> String {
-    format!("treering report {}", directory.display())
+    format!("treering report {}", word(directory))
 }
 
 /// Opens such a directory as a profile; the names of its functions are to be found. Nothing if it is

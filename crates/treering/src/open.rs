@@ -21,6 +21,7 @@ use crate::gmon::{self, Refused};
 use crate::live::{self, Fate};
 use crate::naming::{Reachable, Wanted, add_lines, add_lines_to_all, name_functions, needs_names};
 use crate::perf_data;
+use crate::word::word;
 use crate::working::Working;
 
 /// A profile that was opened.
@@ -340,7 +341,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
                 .unwrap_or_else(|| "record one with: treering record -- PROGRAM ARGS...".to_owned()),
         ),
         ErrorKind::IsADirectory => match Foreign::by_file_name(&named.to_string()) {
-            Some(foreign) => hint_for(foreign, failure, &named.to_string()),
+            Some(foreign) => hint_for(foreign, failure, path),
             None => failure.hint("name a file in it"),
         },
         _ => failure,
@@ -370,11 +371,15 @@ fn failure(path: &Path, error: &Error) -> Failure {
     let failure = Failure::new(format_args!("{named}: {error}"));
     match error {
         Error::Empty => failure.hint("the program that should have written it may have been stopped"),
-        Error::Foreign(foreign) => hint_for(*foreign, failure, &named.to_string()),
+        Error::Foreign(foreign) => hint_for(*foreign, failure, path),
         Error::CompressedForeign(foreign) => {
-            let failure = failure.hint(format_args!("unpack it first: gzip -dk {named}"));
-            let unpacked = named.to_string();
-            hint_for(*foreign, failure, unpacked.strip_suffix(".gz").unwrap_or(&unpacked))
+            let failure = failure.hint(format_args!("unpack it first: gzip -dk {}", word(path)));
+            let unpacked = if path.extension() == Some("gz".as_ref()) {
+                path.with_extension("")
+            } else {
+                path.to_owned()
+            };
+            hint_for(*foreign, failure, &unpacked)
         }
         Error::Read {
             format: Format::Trg,
@@ -385,7 +390,7 @@ fn failure(path: &Path, error: &Error) -> Failure {
                 let failure = Failure::new(format_args!(
                     "{named}: not a profile that can be read: it seems to be {foreign}"
                 ));
-                hint_for(foreign, failure, &named.to_string())
+                hint_for(foreign, failure, path)
             }
             None => failure.hint(READABLE),
         },
@@ -414,8 +419,8 @@ fn hint_for_problem(format: Format, problem: &treering_formats::Problem) -> Opti
     })
 }
 
-fn hint_for(foreign: Foreign, failure: Failure, file: &str) -> Failure {
-    failure.hint(foreign.advice(file).unwrap_or_else(|| READABLE.to_owned()))
+fn hint_for(foreign: Foreign, failure: Failure, path: &Path) -> Failure {
+    failure.hint(foreign.advice(&path.to_string_lossy(), &word(path)).unwrap_or_else(|| READABLE.to_owned()))
 }
 
 fn warnings(path: &Path, report: &ReadReport) -> Vec<String> {
@@ -425,6 +430,17 @@ fn warnings(path: &Path, report: &ReadReport) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A path with blanks was as many words of the command that a hint tells.
+    #[test]
+    fn hints_name_files_as_words_of_a_shell() {
+        let hints = |path: &str, start: &[u8]| {
+            let error = treering_formats::read_any(start).expect_err("it is not read");
+            format!("{:?}", failure(Path::new(path), &error))
+        };
+        assert!(hints("sp ace/a b.xz", b"\xfd7zXZ\0").contains("xz -dk 'sp ace/a b.xz'"));
+        assert!(hints("a/b.xz", b"\xfd7zXZ\0").contains("xz -dk a/b.xz"));
+    }
 
     #[test]
     fn nameless_addresses_are_reported_once_for_each_module() {

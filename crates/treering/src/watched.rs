@@ -14,6 +14,7 @@ use treering_proc::{Mapping, mappings};
 use crate::failure::Failure;
 use crate::live::{self, Fate};
 use crate::open::{Opened, open_profile};
+use crate::word::word;
 
 /// A program that is being watched.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ impl Watched {
             _ => {
                 let path = self.path.display();
                 let failure = Failure::new(format_args!("{path}: not the file of an instrumented program"));
-                Err(failure.hint(format_args!("to show a profile: treering report {path}")))
+                Err(failure.hint(format_args!("to show a profile: treering report {}", word(&self.path))))
             }
         }
     }

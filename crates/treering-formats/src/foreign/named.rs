@@ -7,7 +7,8 @@ use super::shape;
 pub struct Named {
     /// Its description, as the object of "it is".
     pub(super) name: &'static str,
-    /// Advice for the user, with `{file}` for the file; empty if there is none.
+    /// Advice for the user, with `{file}` for the file as a word of a command and `{text}` for it as a text in double
+    /// quotes; empty if there is none.
     pub(super) advice: &'static str,
     /// It begins with one of these, if there are any.
     begins: &'static [&'static [u8]],
@@ -172,7 +173,7 @@ static NAMED: &[Named] = &[
         .holds(&["\"main()\"", "\"wt\""]),
     Named::new(
         "a profile of R (Rprof)",
-        "convert it in R: profile::write_pprof(profile::read_rprof(\"{file}\"), \"profile.pb.gz\")",
+        "convert it in R: profile::write_pprof(profile::read_rprof({text}), \"profile.pb.gz\")",
     )
     .holds(&["sample.interval="]),
     Named::new("a report of GHC's cost centres", "fold it: ghc-prof-flamegraph {file}, or run with +RTS -l and hs-speedscope")

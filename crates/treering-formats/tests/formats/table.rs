@@ -86,10 +86,14 @@ fn files_that_are_not_read_are_named_with_what_to_do() {
     ] {
         let foreign = treering_formats::detect_foreign(bytes).unwrap_or_else(|| panic!("{}", bytes.escape_ascii()));
         assert!(foreign.to_string().contains(name), "{foreign}, not {name}");
-        let told = foreign.advice("FILE").unwrap_or_default();
+        let told = foreign.advice("FILE", "FILE").unwrap_or_default();
         assert!(told.contains(advice), "{foreign}: {told}");
         assert!(treering_formats::read_any(bytes).is_err(), "{foreign}");
     }
+    // A text within a command has other quotes than a word of one.
+    let rprof = treering_formats::detect_foreign(b"sample.interval=20000\n\"f\" \"g\"\n").unwrap();
+    let told = rprof.advice("a b.out", "'a b.out'").unwrap();
+    assert!(told.contains("read_rprof(\"a b.out\")"), "{told}");
     for (file, name) in [
         ("a.trace/", "Instruments"),
         ("/x/run.nsys-rep", "Nsight"),

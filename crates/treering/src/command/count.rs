@@ -37,6 +37,7 @@ use crate::relay::ENDING;
 use crate::selected::Selected;
 use crate::stream::Stream;
 use crate::terminal;
+use crate::word::word;
 use crate::working::Working;
 
 use totals::Totals;
@@ -273,7 +274,7 @@ impl Count {
         }
         let elsewhere = treering_temporary::directory().join(format!("treering-{}.trg", std::process::id()));
         match write_whole(&elsewhere, |to| trg::write(profile, to)) {
-            Ok(()) => format!("the profile was written elsewhere: treering report {}", elsewhere.display()),
+            Ok(()) => format!("the profile was written elsewhere: treering report {}", word(&elsewhere)),
             Err(_) => "nor could they be written to the directory for temporary files, so they are lost; name a file \
                        where there is room after -o"
                 .to_owned(),

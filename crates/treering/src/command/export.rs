@@ -25,6 +25,7 @@ use crate::open::{Opened, open_profile_of};
 use crate::output::{
     check_coverage_target, check_picture_target, check_target, clean_up_at_signals, write_whole,
 };
+use crate::word::word;
 
 use picture::{PictureOptions, table};
 
@@ -228,7 +229,7 @@ impl Export {
             let (file, program) = self.gmon(&opened.profile, metric)?;
             write_whole(path, |output| file.write(output))?;
             dropped = program.dropped;
-            tell!("read it with: gprof {} {}", program.path, path.display());
+            tell!("read it with: gprof {} {}", word(Path::new(&program.path)), word(path));
         } else if format == Format::CbsXml {
             let file = self.cbs_xml(&opened.profile, metric)?;
             write_whole(path, |output| output.write_all(file.text.as_bytes()))?;

@@ -262,7 +262,8 @@ impl Gprof {
             let (file, _, dropped) = made.context(target.display())?;
             write_whole(&target, |output| file.write(output))?;
             if !self.quiet {
-                tell!("wrote {}; read it with: gprof {path} {}", target.display(), target.display());
+                let command = format_args!("gprof {} {}", word(Path::new(&path)), word(&target));
+                tell!("wrote {}; read it with: {command}", target.display());
                 dropped.notes.iter().for_each(|note| tell!("dropped: {note}"));
             }
         }

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::name_cache::NameCache;
 use crate::page::{Wishes, make};
 use crate::watched::{Sight, Watched};
+use crate::word::word;
 
 /// A program that is followed.
 pub(super) struct Following {
@@ -59,7 +60,7 @@ impl Following {
                 let failure = Failure::new(format_args!("{}: the program has ended", target.display()));
                 return Err(match target.is_file() {
                     true => {
-                        failure.hint(format_args!("to show what it left: treering view {}", target.display()))
+                        failure.hint(format_args!("to show what it left: treering view {}", word(&target)))
                     }
                     false => failure.hint("to show what it left: treering view"),
                 });
