@@ -53,7 +53,7 @@ pub use journal::salvage::{Salvaged, is_kept, salvage};
 pub use profile::ProfileBuilder;
 pub use program::container_file::HiddenFile;
 pub use program::watch::{FindFunctions, START, STOP, Selection};
-pub use run::{Command, Counts, Ended, count, count_and_tell, count_each};
+pub use run::{Command, Counts, Ended, Progress, count, count_and_tell, count_each};
 pub use surroundings::{BeyondLevel, HeldFacts};
 pub use sys::heap::prepare_heap;
 pub use sys::{Senders, end_by, is_ignored, pass_on, pass_on_to};

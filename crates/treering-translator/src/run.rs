@@ -19,6 +19,7 @@ use crate::history::Hints;
 use crate::journal::Store;
 use crate::model::ModelOptions;
 use crate::program::watch::{Selection, Watcher};
+use crate::run::outlasting::Outlasting;
 use crate::surroundings::Surroundings;
 use crate::sys::{self, Stop};
 use crate::tracer::launch::{Launch, start_alarm, start_error};
@@ -126,14 +127,26 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
     count_and_tell(command, |_| {})
 }
 
-/// As [`count`]. Before the program runs, `started` gets the number of a process: signals sent to it end the
-/// counting. It is the first process, or, if that ran before, a helper process whose end makes the tracer detach.
+/// What a run tells while it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// The program is about to run. Signals sent to this process end the counting: it is the first process, or, if that ran
+    /// before, a helper process whose end makes the tracer detach.
+    Begins(i32),
+    /// The program has ended, and children are left that are counted. From now on, signals sent to this helper process end
+    /// the counting. The children get the first one, or SIGTERM if they ignore it, and SIGKILL for the next.
+    HasEnded(i32),
+    /// The program has ended a second ago, and these processes are still counted.
+    GoesOn(&'a [i32]),
+}
+
+/// As [`count`], and tells how the run goes on.
 ///
 /// # Errors
 /// As [`count`].
-pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Counts, CountError> {
+pub fn count_and_tell(command: &Command, tell: impl FnMut(Progress<'_>)) -> Result<Counts, CountError> {
     let mut programs = Vec::new();
-    let counts = count_each(command, started, |program| programs.push(program))?;
+    let counts = count_each(command, tell, |program| programs.push(program))?;
     Ok(Counts { programs, ..counts })
 }
 
@@ -144,17 +157,20 @@ pub fn count_and_tell(command: &Command, started: impl FnOnce(i32)) -> Result<Co
 /// As [`count`].
 pub fn count_each(
     command: &Command,
-    started: impl FnOnce(i32),
+    mut tell: impl FnMut(Progress<'_>),
     mut ended: impl FnMut(ProgramCounts),
 ) -> Result<Counts, CountError> {
     check(command)?;
     let tracer = tracer(command)?;
     let mut sink = Sink { ended: &mut ended, any: false };
     match command.pid {
-        Some(pid) => count_running(command, pid, tracer, started, &mut sink),
-        None => count_program(command, tracer, started, &mut sink),
+        Some(pid) => count_running(command, pid, tracer, &mut tell, &mut sink),
+        None => count_program(command, tracer, &mut tell, &mut sink),
     }
 }
+
+/// Is told how the run goes on.
+type Tell<'a> = &'a mut dyn FnMut(Progress<'_>);
 
 /// Receives the counts of ended programs.
 struct Sink<'a> {
@@ -190,7 +206,7 @@ fn tracer(command: &Command) -> Result<Tracer, CountError> {
 fn count_program(
     command: &Command,
     mut tracer: Tracer,
-    started: impl FnOnce(i32),
+    tell: Tell<'_>,
     sink: &mut Sink<'_>,
 ) -> Result<Counts, CountError> {
     let name = command.words.first().cloned().unwrap_or_default();
@@ -200,11 +216,13 @@ fn count_program(
     let (pid, pipe) = launch.start().map_err(CountError::Trace)?;
     sys::allow_open_files();
     sys::allow_memory();
-    started(pid);
+    tell(Progress::Begins(pid));
     tracer.only = command.without_children.then_some(pid);
+    // Surroundings that are held cannot be let go.
+    tracer.can_leave = command.without_children && !tracer.options.surroundings.is_any_held();
     let alarm = command.stop_after.map(|after| start_alarm(Some(after)));
     let alarm = alarm.transpose().map_err(CountError::Trace)?;
-    let ended = follow(&mut tracer, pid, alarm.zip(command.stop_after), sink);
+    let ended = follow(&mut tracer, pid, alarm.zip(command.stop_after), tell, sink);
     tracer.finish();
     sink.take_from(&mut tracer);
     if let Some(error) = failure(&mut tracer, sink.any, &pipe, name, ended) {
@@ -220,7 +238,7 @@ fn count_running(
     command: &Command,
     pid: i32,
     mut tracer: Tracer,
-    started: impl FnOnce(i32),
+    tell: Tell<'_>,
     sink: &mut Sink<'_>,
 ) -> Result<Counts, CountError> {
     sys::allow_open_files();
@@ -242,9 +260,9 @@ fn count_running(
         }
     };
     if let Some((alarm, _)) = alarm {
-        started(alarm);
+        tell(Progress::Begins(alarm));
     }
-    let ended = follow(&mut tracer, pid, alarm, sink);
+    let ended = follow(&mut tracer, pid, alarm, tell, sink);
     tracer.finish();
     sink.take_from(&mut tracer);
     Ok(counts(tracer, words, ended, begun))
@@ -321,9 +339,16 @@ fn failure(
 }
 
 /// Handles all stops until no thread is left, or everything was detached from. Returns how the first process
-/// ended. Counting stops when the alarm's process ends.
-fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>, sink: &mut Sink<'_>) -> Ended {
-    let mut ended = Ended::Exited(0);
+/// ended. Counting stops when the alarm's process ends. Children that are not counted do not outlast it.
+fn follow(
+    tracer: &mut Tracer,
+    pid: i32,
+    mut alarm: Option<(i32, Duration)>,
+    tell: Tell<'_>,
+    sink: &mut Sink<'_>,
+) -> Ended {
+    let mut ended = None;
+    let mut outlasting: Option<Outlasting> = None;
     sys::expect_no_stop_signals();
     loop {
         match sys::wait(-1) {
@@ -336,27 +361,39 @@ fn follow(tracer: &mut Tracer, pid: i32, mut alarm: Option<(i32, Duration)>, sin
                     tracer.stop_counting(&format!("its work after {seconds} seconds, as requested"));
                 }
             }
+            Ok(Some((tid, stop))) if outlasting.as_ref().is_some_and(|left| left.helper == tid) => {
+                outlasting = outlasting.and_then(|left| left.helper_ended(stop, tracer, tell));
+            }
             Ok(Some((tid, stop))) => {
-                match stop {
-                    Stop::Exited(status) if tid == pid => ended = Ended::Exited(status),
-                    Stop::Killed(signal) if tid == pid => ended = Ended::Killed(signal),
-                    _ => {}
-                }
+                let end = match stop {
+                    Stop::Exited(status) if tid == pid => Some(Ended::Exited(status)),
+                    Stop::Killed(signal) if tid == pid => Some(Ended::Killed(signal)),
+                    _ => None,
+                };
+                ended = end.or(ended);
                 if tracer.attached.is_none() {
                     tracer.begin_with(tid, pid);
                 }
                 tracer.handle(tid, stop);
                 sink.take_from(tracer);
-                if tracer.has_left() {
-                    return tracer.attached.map_or(ended, Ended::Left);
+                match end {
+                    Some(_) if tracer.is_done() => {}
+                    Some(_) if tracer.only.is_some() && tracer.can_leave => tracer.leave(),
+                    Some(_) => outlasting = Outlasting::begin(tracer, tell),
+                    None => {}
                 }
-                if let (Some((alarm, _)), true) = (alarm, tracer.is_done()) {
-                    sys::kill(alarm);
+                let has_left = tracer.has_left();
+                if has_left || tracer.is_done() {
+                    let helpers = alarm.map(|(alarm, _)| alarm).into_iter();
+                    helpers.chain(outlasting.as_ref().map(|left| left.helper)).for_each(sys::kill);
+                }
+                if has_left {
+                    return ended.or(tracer.attached.map(Ended::Left)).unwrap_or(Ended::Exited(0));
                 }
             }
-            Ok(None) => return ended,
+            Ok(None) => return ended.unwrap_or(Ended::Exited(0)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => tracer.affinity.look(),
-            Err(_) => return ended,
+            Err(_) => return ended.unwrap_or(Ended::Exited(0)),
         }
     }
 }
@@ -386,6 +423,8 @@ fn prepare(command: &Command, name: &OsStr) -> Result<Launch, CountError> {
     }
     Ok(launch)
 }
+
+mod outlasting;
 
 #[cfg(test)]
 #[expect(

@@ -49,6 +49,7 @@ impl Tracer {
         let could_gain = status::number(pid, "NoNewPrivs") == Some(0);
         let threads = stop_threads(pid)?;
         self.attached = Some(Left { pid, lost_privileges: could_gain });
+        self.can_leave = true;
         let taken = check_mode(&threads).and_then(|()| self.take_over(pid, &threads));
         if let Err(error) = taken {
             threads.iter().for_each(|&tid| drop(self.park(tid)));

@@ -45,7 +45,11 @@ pub(crate) fn prepare_program(
         map_syscall_page(calls, syscall_page)
     })?;
     if !filtered {
-        let program = if provision.surroundings.is_any_held() { For::HeldProgram } else { For::Program };
+        let program = match provision.surroundings.is_any_held() {
+            true => For::HeldProgram,
+            false if provision.calls_at_page => For::Running,
+            false => For::Program,
+        };
         thread.remotely(|calls| install(calls, program))?;
     }
     thread.with_lists(|thread| prepare(thread, &mappings, rip, provision, watcher))

@@ -68,6 +68,8 @@ pub(crate) struct Tracer {
     pub(crate) not_counted: Vec<NotCounted>,
     /// The process that was attached to, if the tracer did not start it.
     pub(crate) attached: Option<Left>,
+    /// Whether the tracer could detach and leave processes running: their filter is one for that.
+    pub(crate) can_leave: bool,
     /// Whether the tracer is detaching from everything.
     pub(crate) leaving: bool,
     pub(crate) status_watch: StatusWatch,
@@ -120,6 +122,7 @@ impl Tracer {
             ended: Vec::new(),
             not_counted: Vec::new(),
             attached: None,
+            can_leave: false,
             leaving: false,
             status_watch: StatusWatch::default(),
             has_left_part: false,
@@ -151,6 +154,14 @@ impl Tracer {
     /// The process that a thread belongs to.
     pub(crate) fn process_of(&self, tid: i32) -> i32 {
         self.threads.get(&tid).map_or(tid, |thread| thread.pid)
+    }
+
+    /// The processes that are traced.
+    pub(crate) fn processes(&self) -> Vec<i32> {
+        let mut processes: Vec<i32> = self.threads.values().map(|thread| thread.pid).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        processes
     }
 
     /// Notes what was not counted, once for each process.
@@ -230,7 +241,7 @@ impl Tracer {
         Provision {
             pid,
             options: self.options.clone(),
-            calls_at_page: self.attached.is_some(),
+            calls_at_page: self.can_leave,
             hints: self.hints.as_mut().map(|hints| hints.of(program)).unwrap_or_default(),
             spare: self.store.as_mut().filter(|_| files.is_some()).and_then(Store::take_spare),
             used: self.used.pop(),

@@ -19,8 +19,8 @@ use treering_formats::{Format, trg};
 use treering_profile::Profile;
 use treering_report::Style;
 use treering_translator::{
-    Command, CountError, Counts, Ended, Left, ProfileBuilder, ProgramCounts, Senders, TreeLimits, count_each,
-    is_kept, pass_on, pass_on_to,
+    Command, CountError, Counts, Ended, Left, ProfileBuilder, ProgramCounts, Progress, Senders, TreeLimits,
+    count_each, is_kept, pass_on, pass_on_to,
 };
 
 use super::archive::{Kept, in_archive};
@@ -174,7 +174,7 @@ impl Count {
             // The model's counts are summed up from them.
             programs.extend((!modelled.is_empty()).then_some(program));
         };
-        let counted = count_each(&command, |pid| pass_on_to(Some(pid)), ended);
+        let counted = count_each(&command, |progress| self.goes_on(progress), ended);
         pass_on_to(None);
         let mut counts = counted.map_err(failure)?;
         counts.programs = programs;
@@ -212,6 +212,39 @@ impl Count {
             None => pass_on(*signal, Senders::Processes),
         };
         ENDING.iter().try_for_each(passed_on).context("cannot wait for signals")
+    }
+
+    /// Names the process that signals are passed on to, and tells of children that outlast the program.
+    fn goes_on(&self, progress: Progress<'_>) {
+        match progress {
+            Progress::Begins(pid) => pass_on_to(Some(pid)),
+            Progress::HasEnded(helper) => {
+                // A terminal's signals reach our process group only, and the helper is in none that a terminal knows.
+                let heeded = ENDING.into_iter().filter(|&signal| !treering_translator::is_ignored(signal));
+                // Without them the counting ends with the last child.
+                heeded.for_each(|signal| drop(pass_on(signal, Senders::All)));
+                pass_on_to(Some(helper));
+            }
+            Progress::GoesOn(left) if !self.quiet => tell!("{}", self.goes_on_with(left)),
+            Progress::GoesOn(_) => {}
+        }
+    }
+
+    fn goes_on_with(&self, left: &[i32]) -> String {
+        /// How many children are named.
+        const NAMED: usize = 3;
+        let named = left.iter().take(NAMED).map(|pid| format!("{pid} ({})", treering_proc::thread_name(pid)));
+        let mut named = named.collect::<Vec<_>>().join(", ");
+        if left.len() > NAMED {
+            named.push_str(", ...");
+        }
+        let (children, them) = if left.len() == 1 { ("its child", "it") } else { ("its children", "them") };
+        let counting = if self.no_children { "waiting for" } else { "counting" };
+        let ends = match self.pid {
+            Some(_) => "Ctrl-C ends the counting".to_owned(),
+            None => format!("Ctrl-C ends {them}"),
+        };
+        format!("note: the program has ended; still {counting} {children} {named}; {ends}")
     }
 
     fn command(&self, selected: &Selected, modelled: &model::Modelled) -> Command {
