@@ -47,7 +47,7 @@ pub fn write_whole<E: std::fmt::Display>(
     beside.rename(path).context(cannot)
 }
 
-/// Refuses `-` where standard output is the profiled program's, and another process writes the profile.
+/// Refuses `-` where standard output is the profiled program's.
 pub fn no_stream(output: &Path, whose: &str) -> Result<(), Failure> {
     if output != Path::new("-") {
         return Ok(());

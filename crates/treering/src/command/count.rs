@@ -31,7 +31,7 @@ use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::hint::against_no_counts;
 use crate::naming::{Reachable, Wanted, name_functions};
-use crate::output::{cannot_write, check_target, create_new, write_whole};
+use crate::output::{cannot_write, check_target, create_new, no_stream, write_whole};
 use crate::page::beside;
 use crate::relay::ENDING;
 use crate::selected::Selected;
@@ -62,7 +62,7 @@ pub struct Count {
           value_parser = clap::value_parser!(i32).range(1..))]
     pid: Option<i32>,
 
-    /// The file to write, or an archive that gets the profile; `-` for standard output. In its name, `%p` stands for
+    /// The file to write, or an archive that gets the profile; with -p, `-` for standard output. In its name, `%p` stands for
     /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
@@ -155,6 +155,10 @@ impl Count {
     }
 
     fn run_to_file(mut self) -> Outcome {
+        if self.pid.is_none() {
+            no_stream(&self.output, "the program")
+                .map_err(|failure| failure.hint("or /dev/stdout, if the program prints nothing there"))?;
+        }
         let _claim = crate::output_name::Claim::take(&mut self.output)?;
         let modelled = self.model.modelled()?;
         // Before signals are handled: opening a pipe may wait for a reader, and a signal must end that.

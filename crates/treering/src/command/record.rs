@@ -22,7 +22,8 @@ use crate::marks::MarkFile;
 use crate::nameless::note_nameless;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{
-    cannot_write, check_target, clean_up_at_signals, create_new, keep_older, restore_older, write_whole,
+    cannot_write, check_target, clean_up_at_signals, create_new, keep_older, no_stream, restore_older,
+    write_whole,
 };
 use crate::page::beside;
 use crate::stream::Stream;
@@ -48,7 +49,7 @@ pub struct Record {
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
 
-    /// The file to write, or an archive that gets the profile; `-` for standard output. In its name, `%p` stands for
+    /// The file to write, or an archive that gets the profile; with -p, `-` for standard output. In its name, `%p` stands for
     /// the process, `%h` for the machine, `%r` for the rank, and `%%` for %
     #[arg(short, long, value_name = "FILE", default_value = "treering.trg", value_parser = crate::output_name::parser())]
     output: PathBuf,
@@ -137,6 +138,10 @@ impl Record {
     }
 
     fn run_to_file(mut self) -> Outcome {
+        if self.pid.is_none() {
+            no_stream(&self.output, "the program")
+                .map_err(|failure| failure.hint("or /dev/stdout, if the program prints nothing there"))?;
+        }
         let _claim = crate::output_name::Claim::take(&mut self.output)?;
         let options = self.options()?;
         check_target(&self.output, &[], Format::Trg, self.force)?;

@@ -203,13 +203,15 @@ fn a_missing_folder_is_named_before_anything_is_done() {
     );
 }
 
-/// `-` became a file of that name, or was read from.
+/// `-` became a file of that name, or was read from, or the profile stood behind what the program had printed.
 #[test]
 fn profiles_of_programs_that_share_standard_output_are_not_written_to_it() {
     let session = Session::new();
     std::fs::write(session.path("q.pl"), "main.\n").expect("written");
     for arguments in [
-        &["gprof", "-o", "-", "--", "true"][..],
+        &["count", "-o", "-", "--", "true"][..],
+        &["record", "-o", "-", "--", "true"],
+        &["gprof", "-o", "-", "--", "true"],
         &["octave", "-o", "-", "--eval", "1"],
         &["prolog", "-o", "-", "q.pl"],
     ] {
