@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use treering_proc::Inherited;
-use treering_translator::{Senders, is_ignored, pass_on, pass_on_to};
+use treering_translator::{Senders, ignore, is_ignored, pass_on, pass_on_to};
 
 /// Signals that end a program, which others or a terminal send.
 pub const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
@@ -14,10 +14,14 @@ pub const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
 /// Passes the signals that end programs on to a program for as long as this is kept. They never end this process: it has
 /// the program's profile to write, or its answer.
 #[must_use]
-pub struct Relay(());
+pub struct Relay {
+    /// The signals that this process ignored before.
+    ignored: Vec<i32>,
+}
 
 impl Relay {
-    /// Starts a program. A signal that this process ignores, as under `nohup`, stays ignored in both.
+    /// Starts a program. It ignores the signals that this process ignores, as under `nohup` and in the background of a
+    /// script, but may have handlers for them: another process that sends one means the program.
     pub fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
         Self::spawn_and_pass(command, Senders::Processes, |pid| pid)
     }
@@ -34,16 +38,20 @@ impl Relay {
         senders: Senders,
         target: fn(i32) -> i32,
     ) -> io::Result<(Child, Self)> {
-        let mut heeded = ENDING.into_iter().filter(|&signal| !is_ignored(signal));
-        heeded.try_for_each(|signal| pass_on(signal, senders))?;
+        let (ignored, heeded): (Vec<i32>, Vec<i32>) =
+            ENDING.into_iter().partition(|&signal| is_ignored(signal));
+        heeded.into_iter().try_for_each(|signal| pass_on(signal, senders))?;
         let child = Inherited::get().give_to(command).spawn()?;
+        // The program has inherited that they are ignored.
+        ignored.iter().try_for_each(|&signal| pass_on(signal, Senders::Processes))?;
         pass_on_to(Some(target(child.id().cast_signed())));
-        Ok((child, Self(())))
+        Ok((child, Self { ignored }))
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
         pass_on_to(None);
+        self.ignored.iter().for_each(|&signal| ignore(signal));
     }
 }

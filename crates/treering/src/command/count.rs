@@ -20,7 +20,7 @@ use treering_profile::Profile;
 use treering_report::Style;
 use treering_translator::{
     Command, CountError, Counts, Ended, Left, ProfileBuilder, ProgramCounts, Progress, Senders, TreeLimits,
-    count_each, is_kept, pass_on, pass_on_to,
+    count_each, is_ignored, is_kept, pass_on, pass_on_to,
 };
 
 use super::archive::{Kept, in_archive};
@@ -166,7 +166,7 @@ impl Count {
         self.check_output(stream.is_some())?;
         let page = self.view.then(|| beside(&self.output, self.force)).transpose()?;
         treering_translator::prepare_heap();
-        self.handle_signals()?;
+        let ignored = self.handle_signals()?;
         let selected = Selected::new(&self.toggle);
         let command = self.command(&selected, &modelled);
         let (mut totals, mut made, mut programs) = (Totals::default(), ProfileBuilder::default(), Vec::new());
@@ -178,7 +178,7 @@ impl Count {
             // The model's counts are summed up from them.
             programs.extend((!modelled.is_empty()).then_some(program));
         };
-        let counted = count_each(&command, |progress| self.goes_on(progress), ended);
+        let counted = count_each(&command, |progress| self.goes_on(progress, &ignored), ended);
         pass_on_to(None);
         let mut counts = counted.map_err(failure)?;
         counts.programs = programs;
@@ -206,25 +206,27 @@ impl Count {
     }
 
     /// Passes signals on to the program, or ends the counting of a process that ran before: the counts until then are
-    /// written.
-    fn handle_signals(&self) -> Result<(), Failure> {
+    /// written. Returns those that this process was started to ignore, as by `nohup`: the program is to inherit that.
+    fn handle_signals(&self) -> Result<Vec<i32>, Failure> {
         expect_full_files().context("cannot wait for signals")?;
-        let passed_on = |signal: &i32| match self.pid {
-            Some(_) => pass_on(*signal, Senders::All),
-            // A signal that this process was started to ignore, as by `nohup`, the program goes on ignoring.
-            None if treering_translator::is_ignored(*signal) => Ok(()),
-            None => pass_on(*signal, Senders::Processes),
-        };
-        ENDING.iter().try_for_each(passed_on).context("cannot wait for signals")
+        let senders = if self.pid.is_some() { Senders::All } else { Senders::Processes };
+        let is_inherited = |signal: &i32| self.pid.is_none() && is_ignored(*signal);
+        let (ignored, heeded): (Vec<i32>, Vec<i32>) = ENDING.iter().partition(|signal| is_inherited(signal));
+        let passed_on = heeded.into_iter().try_for_each(|signal| pass_on(signal, senders));
+        passed_on.map(|()| ignored).context("cannot wait for signals")
     }
 
     /// Names the process that signals are passed on to, and tells of children that outlast the program.
-    fn goes_on(&self, progress: Progress<'_>) {
+    fn goes_on(&self, progress: Progress<'_>, ignored: &[i32]) {
         match progress {
-            Progress::Begins(pid) => pass_on_to(Some(pid)),
+            Progress::Begins(pid) => {
+                // The process has inherited that they are ignored, and the program may have handlers for them.
+                ignored.iter().for_each(|&signal| drop(pass_on(signal, Senders::Processes)));
+                pass_on_to(Some(pid));
+            }
             Progress::HasEnded(helper) => {
                 // A terminal's signals reach our process group only, and the helper is in none that a terminal knows.
-                let heeded = ENDING.into_iter().filter(|&signal| !treering_translator::is_ignored(signal));
+                let heeded = ENDING.into_iter().filter(|signal| !ignored.contains(signal));
                 // Without them the counting ends with the last child.
                 heeded.for_each(|signal| drop(pass_on(signal, Senders::All)));
                 pass_on_to(Some(helper));
@@ -457,7 +459,7 @@ fn failure(error: CountError) -> Failure {
 /// not affected: it does not inherit the handler, and a program that ignores the signal goes on ignoring
 /// it.
 pub fn expect_full_files() -> io::Result<()> {
-    if !treering_translator::is_ignored(libc::SIGXFSZ) {
+    if !is_ignored(libc::SIGXFSZ) {
         flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
     }
     Ok(())

@@ -36,6 +36,31 @@ fn signals_from_a_process_reach_the_program() {
     }
 }
 
+/// In the background of a script, which has it ignore SIGINT. The program's handler was never called.
+#[test]
+fn signals_that_are_ignored_at_the_start_reach_handlers_of_the_program() {
+    let session = Session::new();
+    let source = "static void end(int signal) { _exit(signal + 40); }\n\
+        int main(void) { signal(SIGINT, end); alarm(60); puts(\"ready\"); fflush(stdout); for (;;) pause(); }\n";
+    let Some(program) = compile(&session, source, "handles", &[]) else { return };
+    for way in WAYS {
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' INT; exec \"$@\"", "sh"]).arg(treering()).args(way).arg(&program);
+        command
+            .current_dir(session.path("."))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("a shell is installed");
+        let mut line = String::new();
+        let mut said = BufReader::new(child.stdout.take().expect("it is piped"));
+        said.read_line(&mut line).expect("it is text");
+        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("it runs");
+        let outcome = Outcome::of(child.wait_with_output().expect("it is our child"));
+        assert_eq!(outcome.shell_status(), 42, "{way:?}: {outcome:#?}");
+    }
+}
+
 /// As by `nohup`, and in the background of a script.
 #[test]
 fn signals_that_are_ignored_at_the_start_stay_ignored() {
