@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 
 use treering_perf::{Denial, RecordError};
-use treering_proc::find_program;
+use treering_proc::{find_program, status};
 use treering_profile::Profile;
 use treering_translator::{CountError, Exhausted};
 
@@ -150,8 +150,15 @@ fn against_giving_up(exhausted: Option<Exhausted>, error: &io::Error) -> &'stati
     }
 }
 
-/// The setting that forbids tracing even children.
+/// The setting that forbids tracing even children, or the tracer of this process.
 fn against_no_trace() -> String {
+    if let Some(tracer) = status::number(std::process::id(), "TracerPid").filter(|&tracer| tracer != 0) {
+        let name = treering_proc::thread_name(tracer);
+        return format!(
+            "process {tracer} ({name}) traces this one and all that it starts: do not run treering under treering count, \
+             a debugger or strace"
+        );
+    }
     match ptrace_scope().as_str() {
         scope @ ("2" | "3") => format!(
             "kernel.yama.ptrace_scope is {scope}: sudo sysctl kernel.yama.ptrace_scope=1 (3 lasts until the next \

@@ -220,6 +220,11 @@ fn check(
     is_ours: impl FnOnce(&[u8]) -> bool,
     force: bool,
 ) -> Result<(), Failure> {
+    let is_folder = output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if is_folder {
+        let message = format!("{} is a directory", output.display());
+        return Err(Failure::new(message).hint("name a file after -o"));
+    }
     let Ok(known) = std::fs::metadata(output).or_else(|_| std::fs::symlink_metadata(output)) else {
         return if output == Path::new("-") { Ok(()) } else { check_folder(output) };
     };

@@ -374,10 +374,6 @@ impl Count {
         if self.output == Path::new("-") || is_open {
             return Ok(());
         }
-        if self.output.is_dir() {
-            return Err(Failure::new(format_args!("{} is a directory", self.output.display()))
-                .hint("name a file after -o"));
-        }
         check_target(&self.output, &[], Format::Trg, self.force)?;
         let exists = self.output.exists();
         let file = match exists {

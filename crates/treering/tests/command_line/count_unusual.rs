@@ -377,3 +377,15 @@ fn signals_that_were_ignored_at_the_start_are_ignored_by_the_program() {
     );
     assert_eq!((status, output.trim()), (Some(0), "survived"), "{error}");
 }
+
+/// A container was blamed.
+#[test]
+fn a_count_within_a_count_names_the_tracer() {
+    let session = Session::new();
+    let own = crate::session::treering();
+    let inner = program(&own, &["count", "-o", "inner.trg", "--", "true"]);
+    let outcome = session.run(&[words(&["count", "-q", "--"]), inner].concat());
+    assert_eq!(outcome.status.code(), Some(1), "{outcome:#?}");
+    assert!(outcome.stderr.contains("(treering) traces this one"), "{outcome:#?}");
+    assert!(!outcome.stderr.contains("container"), "{outcome:#?}");
+}

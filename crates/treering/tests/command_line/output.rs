@@ -221,3 +221,18 @@ fn profiles_of_programs_that_share_standard_output_are_not_written_to_it() {
         assert!(outcome.stdout.is_empty() && !session.path("-").exists(), "{outcome:#?}");
     }
 }
+
+/// `gprof` said that a folder is no folder.
+#[test]
+fn folders_are_no_outputs() {
+    let session = Session::new();
+    std::fs::create_dir(session.path("folder")).expect("it can be made");
+    for command in ["count", "record", "gprof"] {
+        for output in ["folder", "folder/", "not-there/"] {
+            let outcome = session.run(&[command, "-o", output, "--", "touch", "ran"]);
+            let said = format!("error: {output} is a directory");
+            assert!(outcome.stderr.starts_with(&said), "{command}: {outcome:#?}");
+            assert!(!session.path("ran").exists(), "{command}: the program ran");
+        }
+    }
+}
