@@ -13,6 +13,16 @@ use crate::object_file::Storage;
 use crate::symbol_table::SymbolTable;
 use crate::{Options, Problem};
 
+/// Where functions of a name begin in a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FunctionOffsets {
+    /// Their first instructions.
+    pub offsets: Vec<FileOffset>,
+    /// Whether the name also stands for code that chooses one of several functions when the program is loaded
+    /// (`STT_GNU_IFUNC`), as `strlen` in the C library. That code is not the function, and the functions have other names.
+    pub is_indirect: bool,
+}
+
 /// Where the first instructions of functions with a name lie in a binary, by its own symbols and those of
 /// its debug file. A name is as in reports, with or without its arguments, or as linkers write it.
 ///
@@ -20,7 +30,7 @@ use crate::{Options, Problem};
 ///
 /// # Errors
 /// The file is no binary, or cannot be read.
-pub fn function_offsets(path: &Path, name: &str, options: &Options<'_>) -> Result<Vec<FileOffset>, Problem> {
+pub fn function_offsets(path: &Path, name: &str, options: &Options<'_>) -> Result<FunctionOffsets, Problem> {
     let storage = Storage::default();
     let object = storage.open(path)?;
     let finder = Finder { storage: &storage, options };
@@ -29,7 +39,7 @@ pub fn function_offsets(path: &Path, name: &str, options: &Options<'_>) -> Resul
     let others = separate.iter().map(|file| &file.object).chain(&small);
     let symbols = SymbolTable::new([&object].into_iter().chain(others).collect());
     let segments = segments(&object);
-    let mut found = symbols.starts(|linkage_name| is_called(linkage_name, name));
+    let (mut found, is_indirect) = symbols.starts_but_choosing(|linkage_name| is_called(linkage_name, name));
     found.sort_unstable();
     found.dedup();
     let code = segments.segments().iter().filter(|segment| segment.executable);
@@ -40,7 +50,7 @@ pub fn function_offsets(path: &Path, name: &str, options: &Options<'_>) -> Resul
             (from < segment.file_size).then_some(FileOffset(segment.file_offset.0 + from))
         })
     };
-    Ok(found.into_iter().filter_map(offset).collect())
+    Ok(FunctionOffsets { offsets: found.into_iter().filter_map(offset).collect(), is_indirect })
 }
 
 /// Whether a person may call the function by the name.

@@ -83,7 +83,7 @@ mod wanted_pages;
 pub use code_layout::{CodeLayout, ReportedCalls, code_layout, follow_calls};
 pub use code_reader::CodeReader;
 pub use demangle::{Demangler, demangle, demangle_fully};
-pub use function_offset::function_offsets;
+pub use function_offset::{FunctionOffsets, function_offsets};
 pub use jit::{JitPlace, JitTable};
 pub use kallsyms::KernelSymbols;
 pub use object_file::{segment_map, segment_map_of};

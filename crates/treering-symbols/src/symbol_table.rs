@@ -34,6 +34,8 @@ struct Symbol {
     obscurity: u8,
     object: u8,
     dynamic: bool,
+    /// Whether it is the code that chooses the function when the program is loaded (`STT_GNU_IFUNC`), not the function.
+    chooses: bool,
     index: SymbolIndex,
 }
 
@@ -122,9 +124,21 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
 
     /// Where functions begin whose names are wanted.
     pub(crate) fn starts(&self, wanted: impl Fn(&str) -> bool) -> Vec<u64> {
-        let named = |symbol: &&Symbol| self.name(symbol).is_some_and(|name| wanted(&name));
-        let starts = self.symbols.iter().filter(named).map(|symbol| symbol.start);
+        let starts = self.named(&wanted).map(|symbol| symbol.start);
         starts.chain(self.go.iter().flat_map(|go| go.starts(&wanted))).collect()
+    }
+
+    /// The same without code that chooses a function when the program is loaded, and whether a wanted name stands for such.
+    pub(crate) fn starts_but_choosing(&self, wanted: impl Fn(&str) -> bool) -> (Vec<u64>, bool) {
+        let (choosing, functions): (Vec<&Symbol>, Vec<&Symbol>) =
+            self.named(&wanted).partition(|symbol| symbol.chooses);
+        let starts = functions.iter().map(|symbol| symbol.start);
+        let starts = starts.chain(self.go.iter().flat_map(|go| go.starts(&wanted))).collect();
+        (starts, !choosing.is_empty())
+    }
+
+    fn named(&self, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = &Symbol> {
+        self.symbols.iter().filter(move |symbol| self.name(symbol).is_some_and(|name| wanted(&name)))
     }
 
     fn name(&self, symbol: &Symbol) -> Option<String> {
@@ -186,6 +200,7 @@ impl Found {
                     },
                     object,
                     dynamic,
+                    chooses: symbol.st_type() == elf::STT_GNU_IFUNC,
                     index,
                 });
             }
@@ -206,7 +221,16 @@ impl Found {
                     (true, false) => 2,
                     (false, _) => 3,
                 };
-                self.place(Symbol { start, size: 0, section, obscurity, object, dynamic: false, index });
+                self.place(Symbol {
+                    start,
+                    size: 0,
+                    section,
+                    obscurity,
+                    object,
+                    dynamic: false,
+                    chooses: false,
+                    index,
+                });
             }
         }
     }

@@ -1,18 +1,26 @@
 //! The part of a run that `treering count` counts.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use treering_symbols::{Options, function_offsets};
 use treering_translator::Selection;
 
-/// Names of functions, and which of them were found in any file.
+/// Names of functions, and where they were found.
 #[derive(Debug, Default)]
 pub struct Selected {
     names: Vec<String>,
-    found: Rc<RefCell<BTreeSet<String>>>,
+    found: Rc<RefCell<Found>>,
+}
+
+#[derive(Debug, Default)]
+struct Found {
+    /// The names that some file has.
+    names: BTreeSet<String>,
+    /// The names that stand for code that chooses the function, with the file that has it.
+    indirect: BTreeMap<String, PathBuf>,
 }
 
 impl Selected {
@@ -32,19 +40,31 @@ impl Selected {
             for name in &names {
                 // A file that is no binary has no functions.
                 let here = function_offsets(path, name, &Options::default()).unwrap_or_default();
-                if !here.is_empty() {
-                    found.borrow_mut().insert(name.clone());
+                if !here.offsets.is_empty() {
+                    found.borrow_mut().names.insert(name.clone());
                 }
-                offsets.extend(here.into_iter().map(|offset| offset.0));
+                if here.is_indirect {
+                    found.borrow_mut().indirect.insert(name.clone(), path.to_owned());
+                }
+                offsets.extend(here.offsets.into_iter().map(|offset| offset.0));
             }
             offsets
         };
         Some(Selection { functions: Rc::new(functions), marks })
     }
 
-    /// The names that no code of the programs had.
+    /// Notes on names that no code of the programs had, and on names that stand for other functions.
     pub fn missing(&self) -> Vec<String> {
         let found = self.found.borrow();
-        self.names.iter().filter(|name| !found.contains(*name)).cloned().collect()
+        let note = |name: &String| match found.indirect.get(name) {
+            Some(file) => Some(format!(
+                "{name} of {} was not counted: it is an indirect function, whose resolver chooses another one when the \
+                 program is loaded; select that one by its own name, which treering report of a whole count shows",
+                file.display()
+            )),
+            None if found.names.contains(name) => None,
+            None => Some(format!("the code of this run has no function {name}")),
+        };
+        self.names.iter().filter_map(note).collect()
     }
 }

@@ -336,8 +336,7 @@ impl Count {
                 notes.push(format!("counted only within {functions} and between the program's own marks"));
             }
         }
-        let missing = selected.missing();
-        notes.extend(missing.iter().map(|name| format!("the code of this run has no function {name}")));
+        notes.extend(selected.missing());
         if self.marked && totals.is_nothing() {
             notes.push("no thread passed a mark that starts counting".to_owned());
         }

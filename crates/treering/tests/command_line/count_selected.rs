@@ -86,3 +86,27 @@ fn marks_of_rust_programs_are_those_of_the_runtime() {
     // Nothing but `main`'s loop and `leaf`.
     assert_eq!(functions.len(), 2, "{report:#}");
 }
+
+/// The resolver was counted, which runs once, when the program is loaded.
+#[test]
+fn indirect_functions_are_to_be_selected_by_their_implementations() {
+    let session = Session::new();
+    let source = "APART long one(long x) { return x + 1; }\n\
+        __attribute__((no_instrument_function)) static long (*choose(void))(long) { return one; }\n\
+        long chosen(long) __attribute__((ifunc(\"choose\")));\n\
+        int main(void) { long sum = 0; for (int i = 0; i < 500; i++) sum += chosen(i); return sum == 0; }\n";
+    let Some(path) = crate::gprof::compile(&session, source, "indirect", &["-O1"]) else { return };
+    let count = |function: &str| {
+        let all = [words(&["count", "--toggle", function, "--"]), program(&path, &[])].concat();
+        session.run(&all)
+    };
+    let resolver = count("chosen");
+    assert!(resolver.stderr.contains("chosen of "), "{resolver:#?}");
+    assert!(resolver.stderr.contains("it is an indirect function"), "{resolver:#?}");
+    assert_eq!(instructions(&resolver), 0, "{resolver:#?}");
+    let implementation = count("one");
+    assert!(!implementation.stderr.contains("an indirect function"), "{implementation:#?}");
+    assert!(instructions(&implementation) >= 500, "{implementation:#?}");
+    // A resolver may have a name of its own.
+    assert!(instructions(&count("choose")) > 0);
+}
