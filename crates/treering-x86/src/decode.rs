@@ -4,6 +4,8 @@ use iced_x86::{
     Code, ConditionCode, Decoder, DecoderError, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind,
 };
 
+use crate::interpret;
+
 /// The most bytes that an instruction may have (Intel SDM volume 2, 2.3.11).
 pub const LONGEST_INSTRUCTION: usize = 15;
 
@@ -133,6 +135,12 @@ impl Decoded {
         let instruction = &self.instruction;
         instruction.segment_prefix() == iced_x86::Register::GS && instruction.op_kinds().any(is_memory)
             || matches!(instruction.mnemonic(), Mnemonic::Rdgsbase | Mnemonic::Wrgsbase)
+    }
+
+    /// Whether it gives the stack pointer a value from memory or another register, as code does that goes on on another
+    /// stack. The end of a frame (`mov rsp, rbp`, `leave`) does not count.
+    pub fn moves_stack(&self) -> bool {
+        interpret::moves_stack(&self.instruction)
     }
 
     /// Whether it asks the kernel through the 32-bit entry, `int 0x80`.

@@ -54,6 +54,45 @@ pub fn step(bytes: &[u8], address: u64, machine: &mut impl Machine) -> Stepped {
     carry_out(&instruction, machine).unwrap_or(Stepped::Foreign)
 }
 
+/// The stack pointer behind an instruction that [moves the stack](crate::Decoded::moves_stack); nothing if it is another one
+/// or its memory is missing.
+pub fn moved_stack(bytes: &[u8], address: u64, machine: &mut impl Machine) -> Option<u64> {
+    let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
+    match stack_source(&instruction)? {
+        Source::Operand(operand) => read(&instruction, operand, machine),
+        Source::Top => machine.load(Place::Address(machine.register(Register::RSP))),
+    }
+}
+
+/// Where an instruction takes the stack pointer from.
+enum Source {
+    Operand(u32),
+    /// The eight bytes on the stack.
+    Top,
+}
+
+fn stack_source(instruction: &Instruction) -> Option<Source> {
+    let is_stack = |operand: u32| {
+        instruction.op_kind(operand) == OpKind::Register
+            && instruction.op_register(operand) == iced_x86::Register::RSP
+    };
+    // A frame's end: the frame pointer has the value that the stack pointer had.
+    let is_frame =
+        instruction.op1_kind() == OpKind::Register && instruction.op1_register() == iced_x86::Register::RBP;
+    match instruction.code() {
+        Code::Mov_r64_rm64 | Code::Mov_rm64_r64 if is_stack(0) && !is_frame => Some(Source::Operand(1)),
+        Code::Xchg_rm64_r64 if is_stack(0) => Some(Source::Operand(1)),
+        Code::Xchg_rm64_r64 if is_stack(1) => Some(Source::Operand(0)),
+        Code::Pop_r64 | Code::Pop_rm64 if is_stack(0) => Some(Source::Top),
+        _ => None,
+    }
+}
+
+/// Whether an instruction gives the stack pointer a value from memory or another register.
+pub(crate) fn moves_stack(instruction: &Instruction) -> bool {
+    stack_source(instruction).is_some()
+}
+
 /// The slot that the instruction stores a whole register into, with that register: a saved value.
 pub fn saved_register(bytes: &[u8], address: u64) -> (usize, Option<(u64, Register)>) {
     let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();

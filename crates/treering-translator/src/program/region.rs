@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
-use treering_x86::{Decoded, LONGEST_INSTRUCTION};
+use treering_x86::{Decoded, LONGEST_INSTRUCTION, decode_while};
 
 use crate::program::container_file::HiddenFile;
 use crate::program::file_version::Version;
 use crate::program::kernel_writes::WatchedCalls;
-use crate::program::watch::{START, Watch, Watcher};
+use crate::program::watch::{Watch, Watcher};
 use crate::sys;
 use crate::sys::remote_syscall::StoppedThread;
 
@@ -262,9 +262,7 @@ impl Regions {
         let first = decoded.first()?.address();
         for (at, one) in decoded.iter().enumerate() {
             let bytes = code.get((one.address() - first) as usize..).unwrap_or_default();
-            if let Some(mark) = watcher.mark(bytes) {
-                self.watched.insert(one.address(), mark);
-            }
+            self.watched.extend(watcher.watch(one, bytes).map(|watch| (one.address(), watch)));
             if at > 0 && self.watched.contains_key(&one.address()) {
                 return Some(at);
             }
@@ -272,16 +270,15 @@ impl Regions {
         None
     }
 
-    /// Finds out whether code begins with a mark, before a jump is linked to it.
+    /// Finds out whether code begins with an instruction that is watched wherever it stands, before a jump is linked to it.
     pub(crate) fn look_for_mark(&mut self, address: u64, thread: &mut StoppedThread<'_>) {
-        let Some(watcher) = self.watcher.as_ref().filter(|watcher| watcher.has_marks()).map(Rc::clone) else {
-            return;
-        };
-        let mut bytes = [0; START.len()];
+        let Some(watcher) = self.watcher.as_ref().map(Rc::clone) else { return };
+        let mut bytes = [0; LONGEST_INSTRUCTION];
         let got = self.fetch(address, &mut bytes, thread);
-        if let Some(mark) = watcher.mark(&bytes[..got]) {
-            self.watched.insert(address, mark);
-        }
+        decode_while(&bytes[..got], address, |one| {
+            self.watched.extend(watcher.watch(one, &bytes[..got]).map(|watch| (address, watch)));
+            false
+        });
     }
 
     /// Whether any address is watched, or may be later.

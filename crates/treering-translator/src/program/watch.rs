@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use hashbrown::HashMap;
+use treering_x86::Decoded;
 
 use crate::program::region::Region;
 
@@ -36,6 +37,8 @@ pub const STOP: [u8; 7] = [0x0f, 0x1f, 0x80, b't', b'r', b'g', b'0'];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Watch {
     Function,
+    /// An instruction that may go on on another stack.
+    Stack,
     Start,
     Stop,
 }
@@ -62,17 +65,13 @@ impl Watcher {
         addresses.filter(|&address| address < region.end).collect()
     }
 
-    /// Whether marks are watched.
-    pub(crate) fn has_marks(&self) -> bool {
-        self.selection.marks
-    }
-
-    /// Whether code begins with a mark.
-    pub(crate) fn mark(&self, bytes: &[u8]) -> Option<Watch> {
-        match bytes.first_chunk() {
+    /// How the instruction that `code` begins with is watched, wherever it stands. The first instruction of a function does
+    /// not move the stack.
+    pub(crate) fn watch(&self, one: &Decoded, code: &[u8]) -> Option<Watch> {
+        match code.first_chunk() {
             Some(&START) if self.selection.marks => Some(Watch::Start),
             Some(&STOP) if self.selection.marks => Some(Watch::Stop),
-            _ => None,
+            _ => one.moves_stack().then_some(Watch::Stack),
         }
     }
 }

@@ -71,7 +71,7 @@ impl Tracer {
                     let call_next = program.space.areas.call_next(thread.area);
                     let context = program.space.areas.inheritance(thread.area, !is_thread);
                     // A copy of the process has the same stack; a thread has one of its own.
-                    let entered = (!is_thread).then_some(thread.entered);
+                    let entered = (!is_thread).then(|| thread.entered.clone());
                     let restartable = thread.restartable.filter(|_| !shares);
                     (
                         thread.space,

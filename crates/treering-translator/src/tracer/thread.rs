@@ -179,10 +179,12 @@ pub(crate) struct PendingClone {
 }
 
 /// The selected functions and marks that a thread has entered and not left.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Entered {
     /// The outermost activation of a watched function.
     pub(crate) frame: Option<Frame>,
+    /// The activations on other stacks.
+    pub(crate) elsewhere: Vec<Elsewhere>,
     /// Whether the last mark was a start mark.
     pub(crate) marked: bool,
 }
@@ -194,6 +196,21 @@ pub(crate) struct Frame {
     pub(crate) stack: u64,
     /// Its return address.
     pub(crate) to: u64,
+}
+
+/// An activation of a watched function whose thread went on on another stack.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Elsewhere {
+    pub(crate) frame: Frame,
+    /// The stack pointer when the thread left that stack.
+    pub(crate) lowest: u64,
+}
+
+impl Elsewhere {
+    /// Whether the stack at this address is its own.
+    pub(crate) fn holds(&self, stack: u64) -> bool {
+        (self.lowest..=self.frame.stack).contains(&stack)
+    }
 }
 
 /// A thread's part in tracing within its process, as tracer or as traced thread.

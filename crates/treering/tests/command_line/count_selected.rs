@@ -110,3 +110,39 @@ fn indirect_functions_are_to_be_selected_by_their_implementations() {
     // A resolver may have a name of its own.
     assert!(instructions(&count("choose")) > 0);
 }
+
+/// All that ran between its first enter and its last leave was counted.
+#[test]
+fn a_coroutine_is_counted_only_while_its_stack_is_in_use() {
+    let session = Session::new();
+    let source = "#include <ucontext.h>\n\
+        static ucontext_t outside, inside;\n\
+        static char stack[65536];\n\
+        APART long leaf(long x) { __asm__ volatile(\"\"); return x + 1; }\n\
+        APART long other(long x) { __asm__ volatile(\"\"); return x + 2; }\n\
+        APART void rooms(int n) { for (int i = 1; i < n; i++) { char room[i * 64]; room[leaf(0)] = 1;\n\
+          __asm__ volatile(\"\" : : \"r\"(room) : \"memory\"); } }\n\
+        APART void co(void) { for (int i = 0; i < 100; i++) { leaf(i); swapcontext(&inside, &outside); } }\n\
+        static void start(void) { co(); }\n\
+        int main(void) { getcontext(&inside); inside.uc_stack.ss_sp = stack; inside.uc_stack.ss_size = sizeof stack;\n\
+          inside.uc_link = &outside; makecontext(&inside, start, 0);\n\
+          for (int i = 0; i < 101; i++) { for (int k = 0; k < 10; k++) other(k); swapcontext(&outside, &inside); }\n\
+          rooms(50); return 0; }\n";
+    let Some(path) = crate::gprof::compile(&session, source, "coroutine", &["-O1"]) else { return };
+    let count = |function: &str| {
+        let all = [words(&["count", "--toggle", function, "--"]), program(&path, &[])].concat();
+        let outcome = session.run(&all);
+        let calls = |name: &str| {
+            let report = session.json("--flat", &[]);
+            let functions = report["functions"].as_array().expect("functions are listed").iter();
+            functions
+                .filter(|one| one["function"] == name)
+                .filter_map(|one| one["calls"].as_u64())
+                .sum::<u64>()
+        };
+        ((calls("leaf"), calls("other")), outcome.stderr.contains("left for another stack"))
+    };
+    assert_eq!(count("co"), ((100, 0), true));
+    // An array takes its room by a register too.
+    assert_eq!(count("rooms"), ((49, 0), false));
+}
