@@ -26,6 +26,7 @@ use crate::tracer::signal::is_caught;
 use crate::tracer::state::Tracer;
 use crate::tracer::thread::{Left, Parked, State, Thread};
 use crate::tracer::thread_stop::ThreadStop;
+use crate::tracer::waiting_call::go_on_after_stop;
 use treering_proc::{Mapping, status};
 
 /// How long a thread may take to stop.
@@ -105,7 +106,10 @@ impl Tracer {
         let number = thread.space;
         let begun = match program {
             Some(mut program) => {
-                let begun = self.lead_in(&mut thread, &mut program.space);
+                let begun = sys::registers(tid).and_then(|mut registers| {
+                    self.has_left_part |= go_on_after_stop(tid, &mut registers);
+                    self.lead_in(&mut thread, &mut program.space, registers)
+                });
                 if let Some(number) = number {
                     self.spaces[number] = Some(program);
                 }
@@ -117,9 +121,13 @@ impl Tracer {
         begun.and_then(|()| self.select(tid))
     }
 
-    fn lead_in(&mut self, thread: &mut Thread, space: &mut AddressSpace) -> io::Result<()> {
+    fn lead_in(
+        &self,
+        thread: &mut Thread,
+        space: &mut AddressSpace,
+        mut registers: Registers,
+    ) -> io::Result<()> {
         let tid = thread.tid;
-        let mut registers = sys::registers(tid)?;
         let own = registers;
         thread.parked = Some(Parked { registers });
         let mut stopped = StoppedThread::new(tid, false, &mut thread.held);
@@ -183,16 +191,19 @@ impl Tracer {
             self.threads.get_mut(&tid).into_iter().for_each(|thread| thread.parked = parked);
             return Ok(true);
         }
+        let mut has_left_part = false;
         let parked = self.with(tid, false, |stop, registers| {
             if !stop.restore_program_state(registers)? {
                 // It is asked again a little later.
                 return Ok(false);
             }
+            has_left_part = go_on_after_stop(tid, registers);
             registers.0.gs_base = stop.space.areas.slot(stop.thread.area, OWN_GS);
             sys::set_registers(tid, registers)?;
             stop.thread.parked = Some(Parked { registers: *registers });
             Ok(true)
         })?;
+        self.has_left_part |= has_left_part;
         Ok(parked.unwrap_or(true))
     }
 

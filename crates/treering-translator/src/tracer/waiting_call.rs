@@ -27,8 +27,8 @@ const SYSTEM_CALL: u64 = 2;
 const ANEW: Duration = Duration::from_secs(10);
 
 /// The note of a run in which a call has ended with a part.
-pub(crate) const PART_WAS_LEFT: &str = "a signal that the program ignores ended a system call with a part of what the \
-    call was to transfer; alone, the call may have transferred the rest";
+pub(crate) const PART_WAS_LEFT: &str = "a signal that the program ignores, or attaching or detaching, ended a system \
+    call with a part of what the call was to transfer; alone, the call may have transferred the rest";
 
 /// How a call waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +124,25 @@ impl Tracer {
         }
         Ok(false)
     }
+}
+
+/// Has a call go on that ended because the tracer stopped its thread, to attach to it or to leave it. Its whole time begins
+/// again: it is unknown how long it had waited. Returns whether the call has ended with a part, and cannot go on.
+pub(crate) fn go_on_after_stop(tid: i32, registers: &mut Registers) -> bool {
+    /// `ERESTARTNOHAND`: the kernel makes the call again, unless a handler runs before that.
+    const AGAIN: i64 = -514;
+    let is_call = registers.0.orig_rax as i64 >= 0;
+    let Some(again) = Again::after(tid, &registers.0).filter(|_| is_call && !is_any_caught(tid)) else {
+        return false;
+    };
+    if wait_of(tid, registers).is_none() {
+        return false;
+    }
+    let is_without_part = (registers.0.rax as i64) < 0 && matches!(again, Again::Whole | Again::Connecting);
+    if is_without_part {
+        registers.0.rax = AGAIN.cast_unsigned();
+    }
+    !is_without_part
 }
 
 /// Whether a signal has no effect on the program.

@@ -444,3 +444,40 @@ fn processes_that_cannot_be_attached_to_are_refused_and_go_on() {
     let outcome = session.run(&["count", "-p", "1", "--tree"]);
     assert_eq!(outcome.status.code(), Some(2), "{outcome:#?}");
 }
+
+/// They ended with EINTR when treering attached, or when it left.
+#[test]
+fn calls_that_the_kernel_does_not_begin_again_go_on() {
+    let session = Session::new();
+    let source = "#include <sys/epoll.h>\n\
+        int main(void) {\n\
+          struct epoll_event event = { .events = EPOLLIN };\n\
+          int all = epoll_create1(0), number;\n\
+          epoll_ctl(all, EPOLL_CTL_ADD, 0, &event);\n\
+          puts(\"ready\"); fflush(stdout);\n\
+          number = epoll_wait(all, &event, 1, 600000);\n\
+          printf(\"%d\\n\", number); fflush(stdout);\n\
+          return 7;\n\
+        }\n";
+    let Some(path) = crate::gprof::compile(&session, source, "polls", &[]) else { return };
+    let is_in_call =
+        |running: &Running| running.proc("syscall").starts_with(&format!("{} ", libc::SYS_epoll_wait));
+    for leaves in [false, true] {
+        let mut running = Running::of(Command::new(&path).current_dir(session.path(".")));
+        assert_eq!(running.line(), "ready");
+        running.wait_until("it waits", is_in_call);
+        let counting = attach(&session, &running, &[]);
+        running.wait_until("it waits again", is_in_call);
+        if leaves {
+            let outcome = interrupt(counting);
+            assert!(outcome.status.success(), "{outcome:#?}");
+            running.wait_until("it waits by itself", is_in_call);
+            running.say("x");
+        } else {
+            running.say("x");
+            let outcome = Outcome::of(counting.wait_with_output().expect("it is our child"));
+            assert_eq!(outcome.status.code(), Some(7), "{outcome:#?}");
+        }
+        assert_eq!(running.line(), "1", "leaves: {leaves}");
+    }
+}
