@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use treering_symbols::{Options, function_offsets};
-use treering_translator::Selection;
+use treering_translator::{FindFunctions, Selection};
 
 /// Names of functions, and where they were found.
 #[derive(Debug, Default)]
@@ -50,7 +50,8 @@ impl Selected {
             }
             offsets
         };
-        Some(Selection { functions: Rc::new(functions), marks })
+        let has_functions = !self.names.is_empty();
+        Some(Selection { functions: has_functions.then(|| Rc::new(functions) as FindFunctions), marks })
     }
 
     /// Notes on names that no code of the programs had, and on names that stand for other functions.

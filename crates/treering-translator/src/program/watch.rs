@@ -15,9 +15,9 @@ pub type FindFunctions = Rc<dyn Fn(&Path) -> Vec<u64>>;
 /// The part of a program's run that is counted, by each thread separately.
 #[derive(Clone)]
 pub struct Selection {
-    /// The selected functions: counting lasts from the entry of one of them until its return. Called once for
+    /// The selected functions, if any are: counting lasts from the entry of one of them until its return. Called once for
     /// each file with code.
-    pub functions: FindFunctions,
+    pub functions: Option<FindFunctions>,
     /// Whether the program's own marks also start and stop counting: [`START`] and [`STOP`].
     pub marks: bool,
 }
@@ -58,20 +58,20 @@ impl Watcher {
     /// Where functions begin in a region.
     pub(crate) fn functions(&self, region: &Region) -> Vec<u64> {
         let (Some(path), Some((_, from))) = (region.path(), &region.file) else { return Vec::new() };
+        let Some(find) = &self.selection.functions else { return Vec::new() };
         let mut files = self.files.borrow_mut();
-        let offsets =
-            files.entry_ref(path.as_path()).or_insert_with(|| (self.selection.functions)(&path).into());
+        let offsets = files.entry_ref(path.as_path()).or_insert_with(|| find(&path).into());
         let addresses = offsets.iter().filter_map(|offset| Some(offset.checked_sub(*from)? + region.start));
         addresses.filter(|&address| address < region.end).collect()
     }
 
     /// How the instruction that `code` begins with is watched, wherever it stands. The first instruction of a function does
-    /// not move the stack.
+    /// not move the stack. Marks hold on any stack.
     pub(crate) fn watch(&self, one: &Decoded, code: &[u8]) -> Option<Watch> {
         match code.first_chunk() {
             Some(&START) if self.selection.marks => Some(Watch::Start),
             Some(&STOP) if self.selection.marks => Some(Watch::Stop),
-            _ => one.moves_stack().then_some(Watch::Stack),
+            _ => (self.selection.functions.is_some() && one.moves_stack()).then_some(Watch::Stack),
         }
     }
 }

@@ -21,7 +21,7 @@ fn counted_of(program: &Path, functions: &'static [&'static str], marks: bool, c
     let offsets = move |path: &Path| {
         if path == own { functions.iter().map(|name| offset(path, name)).collect() } else { Vec::new() }
     };
-    let selection = Some(Selection { functions: Rc::new(offsets), marks });
+    let selection = Some(Selection { functions: Some(Rc::new(offsets)), marks });
     let mut words = vec![program.into()];
     words.extend(command.words.clone());
     count(&Command { words, selection, fixed_addresses: true, silent: true, ..command }).unwrap()
