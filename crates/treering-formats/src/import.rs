@@ -10,7 +10,6 @@ use treering_profile::{
 
 use crate::budget::{Budget, OverBudget};
 use crate::label::{NOT_UTF8, module_kind, text_of};
-use crate::sampled_event::state_samples;
 use crate::{ReadError, ReadReport};
 
 /// The columns of a node without its costs: parent, function, call site, calls, and its place among the children.
@@ -273,4 +272,13 @@ impl Import {
         state_samples(&mut self.profile);
         Ok((self.profile, self.report))
     }
+}
+
+/// States how many samples there are, and how many in functions without a name, where the reader counted fewer than
+/// metrics do.
+pub(crate) fn state_samples(profile: &mut Profile) {
+    let (samples, unresolved) = profile.counted_samples();
+    let losses = &mut profile.metadata.losses;
+    losses.samples = losses.samples.max(samples);
+    losses.unresolved_samples = losses.unresolved_samples.max(unresolved);
 }

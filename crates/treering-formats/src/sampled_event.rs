@@ -69,15 +69,6 @@ pub(crate) fn name_metrics(profile: &mut Profile, events: &[SampledEvent]) -> Ve
     lacking.map(note).collect()
 }
 
-/// States how many samples there are, and how many in functions without a name, where the reader counted fewer than
-/// metrics do.
-pub(crate) fn state_samples(profile: &mut Profile) {
-    let (samples, unresolved) = profile.counted_samples();
-    let losses = &mut profile.metadata.losses;
-    losses.samples = losses.samples.max(samples);
-    losses.unresolved_samples = losses.unresolved_samples.max(unresolved);
-}
-
 /// The metric of what an event's samples stand for.
 fn cost_metric(event: &[u8]) -> Metric {
     let base = event.split(|byte| matches!(byte, b':' | b'/')).next().unwrap_or_default();

@@ -10,7 +10,7 @@ use treering_profile::{
 
 use super::{Gmon, Histogram, UNIT, read};
 use crate::budget::Budget;
-use crate::sampled_event::state_samples;
+use crate::import::state_samples;
 use crate::{Problem, ReadError, ReadReport};
 
 /// The program that wrote a `gmon.out`.
