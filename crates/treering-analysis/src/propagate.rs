@@ -49,6 +49,8 @@ struct Propagation {
     children: Vec<Measure>,
     /// By function: how often it was called.
     calls: Vec<Calls>,
+    /// By function: how often no function called it.
+    calls_of_root: Vec<u64>,
     /// By component: its indexes of `flows` from outside.
     entering: Vec<Vec<u32>>,
     /// By component: the calls between its functions, recursive ones left out.
@@ -152,9 +154,26 @@ impl Propagation {
                 false => entering[to].push(at as u32),
             }
         }
-        let (children, calls) = (vec![Measure::default(); count], calls(count, &flows));
+        let (children, mut calls) = (vec![Measure::default(); count], calls(count, &flows));
+        let mut calls_of_root = vec![0; count];
+        for arc in profile.arcs.iter().filter(|arc| arc.caller == Profile::ROOT) {
+            let callee = identity.representative(arc.callee).index();
+            calls_of_root[callee] = u64::saturating_add(calls_of_root[callee], arc.calls);
+            calls[callee].all = calls[callee].all.saturating_add(arc.calls);
+        }
         let excess = Vec::new();
-        Self { self_costs, occurs, flows, components, children, calls, entering, calls_within, excess }
+        Self {
+            self_costs,
+            occurs,
+            flows,
+            components,
+            children,
+            calls,
+            calls_of_root,
+            entering,
+            calls_within,
+            excess,
+        }
     }
 
     /// Hands the cost of every component to its callers, callees first.
@@ -247,12 +266,20 @@ impl Propagation {
             cycle: Cycle { members },
             self_cost: whole.self_cost,
             total_cost: whole.total,
-            calls_from_outside: saturating_sum(entering.map(|&at| self.flows[at as usize].calls)),
+            calls_from_outside: saturating_sum(
+                entering.map(|&at| self.flows[at as usize].calls).chain([self.calls_of_root(component)]),
+            ),
             calls_within: self.calls_within[component],
         }
     }
 
-    /// The part of every component's cost that no arc accounts for, charged to its first member.
+    /// How often threads began with a member.
+    fn calls_of_root(&self, component: usize) -> u64 {
+        saturating_sum(self.components[component].iter().map(|&member| self.calls_of_root[member as usize]))
+    }
+
+    /// The part of every component's cost that no arc accounts for, charged to its first member, with the calls that no
+    /// function made.
     fn spontaneous(&self) -> impl Iterator<Item = Arc> + '_ {
         // It is what others leave, and as sure as they are.
         let measured =
@@ -266,8 +293,9 @@ impl Propagation {
                 total: whole.total.saturating_sub(given.total),
             };
             let callee = *self.components[component].iter().min()?;
-            let flow = Flow { caller: Profile::ROOT.raw(), callee, calls: 0, measured, cost: rest };
-            (callee != Profile::ROOT.raw() && rest.total.cost > 0).then(|| arc(&flow))
+            let calls = self.calls_of_root(component);
+            let flow = Flow { caller: Profile::ROOT.raw(), callee, calls, measured, cost: rest };
+            (callee != Profile::ROOT.raw() && (rest.total.cost > 0 || calls > 0)).then(|| arc(&flow))
         })
     }
 }
@@ -288,8 +316,8 @@ fn pairs(flows: &[Flow]) -> Vec<(u32, u32)> {
     flows.iter().map(|flow| (flow.caller, flow.callee)).collect()
 }
 
-/// Adds up the arcs of a profile by caller and callee. Those from the thread's root say nothing
-/// that the callee's total does not.
+/// Adds up the arcs of a profile by caller and callee. The cost of those from the thread's root is what the others leave of
+/// the callee's total.
 fn flows(profile: &Profile, basis: &Basis, identity: &Identity) -> Vec<Flow> {
     let flow = |arc: &treering_profile::Arc| Flow {
         caller: identity.representative(arc.caller).raw(),

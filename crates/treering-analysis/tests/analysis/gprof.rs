@@ -64,6 +64,25 @@ fn cost_is_apportioned_by_calls_to_the_last_unit() {
     assert_eq!(total(&profile, &graph, "main"), 131);
 }
 
+/// Python's profiler counts calls that no function made, and they were shown as none.
+#[test]
+fn calls_of_no_function_count_for_their_callee() {
+    let mut profile = arcs_only(&[("a", 10), ("leaf", 100)], &[("a", "leaf", 2, Some(40))]);
+    for (callee, calls, cost) in [("leaf", 3, 60), ("a", 5, 50)] {
+        let callee = function(&mut profile, callee);
+        let total_costs = vec![(TIME, cost)];
+        profile.add_arc(Arc { caller: Profile::ROOT, callee, call_site: None, calls, total_costs });
+    }
+    let graph = graph(&profile);
+    for (name, all, of_root, rest) in [("leaf", 5, 3, 60), ("a", 5, 5, 50)] {
+        let is_it = |id: FunctionId| function_name(&profile, id) == name;
+        let cost = graph.functions.iter().find(|cost| is_it(cost.function)).unwrap();
+        assert_eq!(cost.calls.map(|calls| calls.all), Some(all), "{name}");
+        let arc = graph.arcs.iter().find(|arc| arc.caller.is_none() && is_it(arc.callee)).unwrap();
+        assert_eq!((arc.calls, arc.total_cost.cost), (of_root, rest), "{name}");
+    }
+}
+
 #[test]
 fn measured_arcs_are_used_as_they_are() {
     let profile = arcs_only(
