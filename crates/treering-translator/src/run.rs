@@ -361,8 +361,10 @@ fn follow(
                     tracer.stop_counting(&format!("its work after {seconds} seconds, as requested"));
                 }
             }
-            Ok(Some((tid, stop))) if outlasting.as_ref().is_some_and(|left| left.helper == tid) => {
-                outlasting = outlasting.and_then(|left| left.helper_ended(stop, tracer, tell));
+            Ok(Some((tid, stop)))
+                if outlasting.as_ref().is_some_and(|left| left.helpers().any(|helper| helper == tid)) =>
+            {
+                outlasting.iter_mut().for_each(|left| left.helper_ended(tid, stop, tracer, tell));
             }
             Ok(Some((tid, stop))) => {
                 let end = match stop {
@@ -379,13 +381,13 @@ fn follow(
                 match end {
                     Some(_) if tracer.is_done() => {}
                     Some(_) if tracer.only.is_some() && tracer.can_leave => tracer.leave(),
-                    Some(_) => outlasting = Outlasting::begin(tracer, tell),
+                    Some(_) => outlasting = Some(Outlasting::begin(tracer, tell)),
                     None => {}
                 }
                 let has_left = tracer.has_left();
                 if has_left || tracer.is_done() {
                     let helpers = alarm.map(|(alarm, _)| alarm).into_iter();
-                    helpers.chain(outlasting.as_ref().map(|left| left.helper)).for_each(sys::kill);
+                    helpers.chain(outlasting.iter().flat_map(Outlasting::helpers)).for_each(sys::kill);
                 }
                 if has_left {
                     return ended.or(tracer.attached.map(Ended::Left)).unwrap_or(Ended::Exited(0));

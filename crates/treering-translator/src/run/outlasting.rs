@@ -19,43 +19,57 @@ const UNTOLD: Duration = Duration::from_secs(1);
 
 /// Children that have outlasted the program.
 pub(super) struct Outlasting {
-    /// The process that gets the signals.
-    pub(super) helper: i32,
-    /// Whether the children have got one.
+    /// The process that gets the signals; nothing once all children have ended.
+    helper: Option<i32>,
+    /// The process that ends when it is time to tell of the children; nothing once it has.
+    timer: Option<i32>,
+    /// Whether the children have got a signal.
     is_asked: bool,
 }
 
 impl Outlasting {
     /// The program has ended before its children. Without a helper, as where there may be no more processes, the run ends
     /// with the last of them.
-    pub(super) fn begin(tracer: &Tracer, tell: Tell<'_>) -> Option<Self> {
-        Self { helper: 0, is_asked: false }.with_helper(Some(UNTOLD), tracer, tell)
+    pub(super) fn begin(tracer: &Tracer, tell: Tell<'_>) -> Self {
+        let timer = start_alarm(Some(UNTOLD)).ok();
+        Self { helper: new_helper(tracer, tell), timer, is_asked: false }
     }
 
-    /// The helper has ended: by a signal, or because it is time to tell.
-    pub(super) fn helper_ended(mut self, stop: Stop, tracer: &Tracer, tell: Tell<'_>) -> Option<Self> {
-        if tracer.is_done() {
-            return None;
-        }
+    /// The processes that are no children of the program.
+    pub(super) fn helpers(&self) -> impl Iterator<Item = i32> {
+        self.helper.into_iter().chain(self.timer)
+    }
+
+    /// One of these processes has ended.
+    pub(super) fn helper_ended(&mut self, tid: i32, stop: Stop, tracer: &Tracer, tell: Tell<'_>) {
         let left = tracer.processes();
-        match stop {
-            Stop::Killed(signal) => {
-                left.iter().for_each(|&pid| end(pid, signal, self.is_asked));
-                self.is_asked = true;
+        if self.timer == Some(tid) {
+            self.timer = None;
+            if !tracer.is_done() {
+                tell(Progress::GoesOn(&left));
             }
-            _ => tell(Progress::GoesOn(&left)),
+            return;
         }
-        self.with_helper(None, tracer, tell)
+        self.helper = None;
+        if tracer.is_done() {
+            return;
+        }
+        if let Stop::Killed(signal) = stop {
+            left.iter().for_each(|&pid| end(pid, signal, self.is_asked));
+            self.is_asked = true;
+        }
+        self.helper = new_helper(tracer, tell);
     }
+}
 
-    fn with_helper(self, after: Option<Duration>, tracer: &Tracer, tell: Tell<'_>) -> Option<Self> {
-        let helper = start_alarm(after).ok()?;
-        // The signals for a process that was attached to reach another helper already.
-        if tracer.attached.is_none() {
-            tell(Progress::HasEnded(helper));
-        }
-        Some(Self { helper, ..self })
+/// Starts a process that gets the signals from now on.
+fn new_helper(tracer: &Tracer, tell: Tell<'_>) -> Option<i32> {
+    let helper = start_alarm(None).ok()?;
+    // The signals for a process that was attached to reach another helper already.
+    if tracer.attached.is_none() {
+        tell(Progress::HasEnded(helper));
     }
+    Some(helper)
 }
 
 /// Passes a signal on to a process. A shell has its background jobs ignore SIGINT.
