@@ -58,6 +58,8 @@ enum Engine {
 impl Query {
     /// Does it.
     pub fn run(self) -> Outcome {
+        // A question that cannot be asked needs no engine.
+        self.asked.sql()?;
         let (engine, program) = self.engine()?;
         let dialect = match engine {
             Engine::Datafusion => sql::Engine::DataFusion,
