@@ -492,7 +492,8 @@ fn variables_of_git_lead_no_search_into_the_work_tree_of_the_user() {
     let [other, away] = ["other", "away"].map(|name| session.path(name));
     git(&path, &["worktree", "add", "--quiet", "--detach", &other.to_string_lossy()]);
     std::fs::rename(&other, &away).expect("it can be moved");
-    let build = "cc -g -O1 changed.c -o prog && test $(git rev-parse --show-toplevel) = $(realpath ..)";
+    let build =
+        "cc -g -O1 changed.c -o prog && test \"$(git rev-parse --show-toplevel)\" = \"$(realpath ..)\"";
     let run = |words: &[&str]| {
         let mut command =
             in_repository(&session, &path, &[words, &["--build", build, "--", "./prog"]].concat());

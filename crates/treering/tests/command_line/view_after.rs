@@ -112,7 +112,7 @@ fn impossible_pages_are_reported_before_the_program_runs() {
             _ => &["--", "touch", "ran"],
         };
         for (output, said) in [
-            ("-", "written to a stream"),
+            ("-", if collector == "octave" { "written to a stream" } else { "cannot go to standard output" }),
             ("/dev/stdout", "written to a stream"),
             ("page.html", "would take the place of the profile"),
             ("theirs.trg", "is not a page that Treering wrote"),
