@@ -38,7 +38,7 @@ extern "C" fn note_inherited() {
 static NOTE_INHERITED: extern "C" fn() = note_inherited;
 
 impl Inherited {
-    /// What this process was started with.
+    /// The state in which this process was started.
     pub fn get() -> Self {
         *INHERITED.get_or_init(Self::read)
     }

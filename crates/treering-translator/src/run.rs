@@ -127,7 +127,7 @@ pub fn count(command: &Command) -> Result<Counts, CountError> {
     count_and_tell(command, |_| {})
 }
 
-/// What a run tells while it goes on.
+/// A report of a run that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
     /// The program is about to run. Signals sent to this process end the counting: it is the first process, or, if that ran

@@ -1,4 +1,4 @@
-//! Git, and work trees of ours.
+//! Runs git, and checks commits out into temporary folders.
 //!
 //! Git tells its hooks, its aliases and `rebase --exec` by variables which repository, work tree and index they are
 //! about; `git rev-parse --local-env-vars` lists them. In another folder git would follow them instead of the folder.
@@ -59,7 +59,8 @@ pub struct WorkTree {
 }
 
 impl WorkTree {
-    /// Checks a commit out below a folder of ours. The repository is that of another folder, or else the caller's.
+    /// Checks a commit out below a temporary folder. The repository is that of the folder `repository`, or else the one that
+    /// the caller means.
     ///
     /// # Errors
     /// Git refuses it, and says why.

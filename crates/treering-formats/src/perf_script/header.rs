@@ -84,7 +84,7 @@ struct Words<'a> {
     count: usize,
 }
 
-/// What a word before an event tells.
+/// The meaning of a word before an event.
 enum Role {
     /// The thread or the processor.
     Owner,
@@ -147,7 +147,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// What the word before an event is.
+    /// The meaning of the word before an event.
     ///
     /// perf writes the number of a thread 5 or 7 digits wide at least and a period 10, with a blank between. Where white
     /// space was lost, a number behind another one is a period. One behind a single blank is the end of a name.

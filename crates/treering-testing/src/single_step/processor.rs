@@ -46,5 +46,5 @@ impl Drop for OneProcessor {
     }
 }
 
-/// What the kernel takes for the calling thread.
+/// The calling thread, by the number that the kernel takes for it.
 const THIS_THREAD: Pid = Pid::from_raw(0);
