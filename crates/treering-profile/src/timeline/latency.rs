@@ -9,8 +9,8 @@ impl Profile {
     /// ran at that time. While one thread runs, its cost counts whole; while four run, each counts a quarter. The sum is
     /// how long anything ran.
     ///
-    /// How many threads ran follows from the costs of each, slot by slot; see [`Stretch`]. Nothing where `metric` is no time or
-    /// when it arose is not known.
+    /// How many threads ran follows from the costs of each, slot by slot. Nothing where `metric` is no time or when it arose is
+    /// not known.
     pub fn add_latency(&mut self, metric: MetricId) -> Option<MetricId> {
         let is_time = self.metrics[metric.index()].unit == Unit::Nanoseconds;
         let timeline = self.timeline.as_ref().filter(|_| is_time && self.has_time(metric))?;
