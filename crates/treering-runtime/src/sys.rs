@@ -5,7 +5,6 @@ mod file;
 mod lock;
 mod mapping;
 mod modules;
-mod slot;
 mod thread;
 
 pub(crate) use clock::{
@@ -21,10 +20,8 @@ pub(crate) use mapping::{Mapped, SharedWords, Words, bytes, c_text, copy_of, map
 pub(crate) use modules::{
     Code, code_ranges, find_code, finds_ours, library_mark, modules_calling, own_path, sees_unloading, stay_loaded, symbol_name,
 };
-pub(crate) use slot::{
-    busy_thread, current, current_pointer, is_busy, recorded_thread, set_current, stack_pointer,
-    stray_allocations, thread_word_offset,
-};
 pub(crate) use thread::{
-    at_fork, create_thread_key, signal_stack, stack_bounds, thread_id, thread_name, watch_thread,
+    at_fork, busy_thread, create_thread_key, current, current_pointer, is_busy, recorded_thread, set_current,
+    signal_stack, stack_bounds, stack_pointer, stray_allocations, thread_id, thread_name, thread_word_offset,
+    watch_thread,
 };
