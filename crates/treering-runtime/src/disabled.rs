@@ -5,6 +5,8 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use std::alloc::{GlobalAlloc, Layout, System};
 
+use pin_project_lite::pin_project;
+
 use crate::options::Options;
 
 /// A place in a program that could be entered.
@@ -66,11 +68,14 @@ impl Drop for Leaf {
     fn drop(&mut self) {}
 }
 
-/// A future as it is.
-#[derive(Debug)]
-#[must_use = "futures do nothing unless they are polled"]
-pub struct Instrumented<F> {
-    future: F,
+pin_project! {
+    /// A future as it is.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless they are polled"]
+    pub struct Instrumented<F> {
+        #[pin]
+        future: F,
+    }
 }
 
 impl<F: Future> Future for Instrumented<F> {
@@ -78,8 +83,7 @@ impl<F: Future> Future for Instrumented<F> {
 
     #[inline(always)]
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: the future is pinned as long as this is, and there is no other way to it.
-        unsafe { self.map_unchecked_mut(|this| &mut this.future) }.poll(context)
+        self.project().future.poll(context)
     }
 }
 
@@ -152,6 +156,28 @@ pub fn parameter(_name: &str, _value: impl core::fmt::Display) {}
 
 /// Nothing.
 pub fn result(_name: &str, _value: impl core::fmt::Display) {}
+
+/// Nothing.
+pub fn line(_number: u32, _total: u64, _self_ticks: u64) {}
+
+/// Nothing.
+pub fn rest_of_line(_number: u32, _total: u64, _self_ticks: u64) {}
+
+/// Nothing.
+pub fn set_call_cost(_ticks: f64) {}
+
+/// 0.
+#[inline(always)]
+pub fn allocated(_bytes: u64) -> u64 {
+    0
+}
+
+/// Nothing.
+///
+/// # Safety
+/// None is needed here, as opposed to the function of this name that records.
+#[inline(always)]
+pub unsafe fn freed(_tag: u64, _bytes: u64) {}
 
 /// A function that is never recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -27,8 +27,8 @@
 //!
 //! It prints nothing, but for one line on standard error when there can be no profile, and the
 //! reports that a program lets the user ask for on its command line. It starts no thread, uses no
-//! asynchronous code and depends on nothing but `libc`. It does not format profiles and does not
-//! look up symbols.
+//! asynchronous code and depends on nothing but `libc` and one macro. It does not format profiles
+//! and does not look up symbols.
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 /// Items that exist with the feature `enabled` only.
@@ -97,8 +97,8 @@ mod options;
 
 #[cfg(not(feature = "enabled"))]
 pub use disabled::{
-    Allocator, Call, Function, Instrumented, Leaf, Place, Scope, Site, clear_profiler, finish, mark,
-    parameter, point, result, set_profiler,
+    Allocator, Call, Function, Instrumented, Leaf, Place, Scope, Site, allocated, clear_profiler, finish,
+    freed, line, mark, parameter, point, rest_of_line, result, set_call_cost, set_profiler,
 };
 pub use filter::Filter;
 pub use options::{Kind, Options, Recursion};

@@ -107,6 +107,12 @@ const EVERYTHING: &str = r#"
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let done = std::future::Future::poll(future.as_mut(), &mut context);
         println!("{} {:?} {}", solve(5), done, vec![1; 3].len());
+        treering_runtime::set_call_cost(1.0);
+        treering_runtime::line(1, 0, 0);
+        treering_runtime::rest_of_line(1, 0, 0);
+        let tag = treering_runtime::allocated(8);
+        // SAFETY: the tag is that of the block.
+        unsafe { treering_runtime::freed(tag, 8) };
         treering_runtime::clear_profiler();
     }
 "#;
