@@ -61,7 +61,7 @@ impl Inherited {
     /// between `fork` and `exec`.
     pub fn restore(&self) {
         for (signal, ignored) in CHANGED.into_iter().zip(self.ignored) {
-            ignore(signal, ignored);
+            set_action(signal, if ignored { libc::SIG_IGN } else { libc::SIG_DFL });
         }
         let _ = self.open_files.map(|(current, most)| setrlimit(Resource::RLIMIT_NOFILE, current, most));
         let _ = self.blocked.map(|blocked| blocked.thread_set_mask());
@@ -83,11 +83,12 @@ impl Inherited {
 pub fn keep_ended_children() {
     let [.., ignores_children] = Inherited::get().ignored;
     if ignores_children {
-        ignore(libc::SIGCHLD, false);
+        set_action(libc::SIGCHLD, libc::SIG_DFL);
     }
 }
 
-fn is_ignored(signal: libc::c_int) -> bool {
+/// Whether this process ignores a signal now.
+pub fn is_ignored(signal: libc::c_int) -> bool {
     // SAFETY: all zeros is a valid action, which the call fills; it changes nothing.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
@@ -96,9 +97,13 @@ fn is_ignored(signal: libc::c_int) -> bool {
     }
 }
 
-/// Ignores a signal, or gives it its default action.
-fn ignore(signal: libc::c_int, ignored: bool) {
-    let action = if ignored { libc::SIG_IGN } else { libc::SIG_DFL };
+/// Has this process ignore a signal.
+pub fn ignore(signal: libc::c_int) {
+    set_action(signal, libc::SIG_IGN);
+}
+
+/// Sets the action of a signal to ignoring it or to its default.
+fn set_action(signal: libc::c_int, action: libc::sighandler_t) {
     // SAFETY: the call takes two numbers; neither is a handler.
     unsafe { libc::signal(signal, action) };
 }

@@ -7,7 +7,8 @@
 //! is read here, once.
 //!
 //! Programs are started with the signals and the limit of open files that this process was started with ([`Inherited`]),
-//! which are noted before `main`. Besides that it holds no state, changes nothing, and reads no symbols. A process may end
+//! which are noted before `main`. Besides that it holds no state, changes nothing but ignored signals, and reads no
+//! symbols. A process may end
 //! at any moment, so a file that cannot be read is nothing and not an error. Linux only.
 //!
 //! ```
@@ -28,7 +29,7 @@ mod search;
 pub mod status;
 
 pub use elf::{Layout, build_id, segments};
-pub use inherited::{Inherited, keep_ended_children};
+pub use inherited::{Inherited, ignore, is_ignored, keep_ended_children};
 pub use mapping::{Mapping, executable_mappings, is_memory, is_writable, mappings, may_be_read};
 pub use memory::{read_memory, vdso_image};
 pub use process::{

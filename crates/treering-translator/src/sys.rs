@@ -28,8 +28,7 @@ pub(crate) use files::{
     set_limit, socket_time, tells_holes,
 };
 pub(crate) use memory::{copy_memory, read_memory, write_memory};
-pub use passing::{Senders, end_by, ignore, pass_on, pass_on_to};
-pub use ptrace::is_ignored;
+pub use passing::{Senders, end_by, pass_on, pass_on_to};
 pub(crate) use ptrace::{
     FLOATING_POINT, GENERAL, Origin, Registers, SignalInfo, detach, event_message, exchange_code, interrupt,
     is_dying, keep, kill, listen, own_thread, register_set, registers, restartable, resume,

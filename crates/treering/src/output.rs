@@ -156,7 +156,7 @@ pub fn clean_up_at_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let heeded = [SIGINT, SIGTERM, SIGHUP].into_iter();
-        let heeded = heeded.filter(|&signal| !treering_translator::is_ignored(signal));
+        let heeded = heeded.filter(|&signal| !treering_proc::is_ignored(signal));
         // Without it files may be left; that is no reason to write none.
         let Ok(mut signals) = Signals::new(heeded) else { return };
         std::thread::spawn(move || {

@@ -5,8 +5,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use treering_proc::Inherited;
-use treering_translator::{Senders, ignore, is_ignored, pass_on, pass_on_to};
+use treering_proc::{Inherited, ignore, is_ignored};
+use treering_translator::{Senders, pass_on, pass_on_to};
 
 /// Signals that end a program, which others or a terminal send.
 pub const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];

@@ -48,12 +48,6 @@ pub fn pass_on_to(target: Option<i32>) {
     send_pending();
 }
 
-/// Has this process ignore a signal, as before [`pass_on`].
-pub fn ignore(signal: i32) {
-    // SAFETY: takes two numbers.
-    unsafe { libc::signal(signal, libc::SIG_IGN) };
-}
-
 /// Ends this process by a signal, as the counted program ended, and without a core dump of its own. Returns
 /// if the signal does not end processes.
 pub fn end_by(signal: i32) {

@@ -484,16 +484,6 @@ pub(crate) fn own_thread() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Whether this process ignores a signal; programs that it starts inherit that.
-pub fn is_ignored(signal: i32) -> bool {
-    // SAFETY: the kernel writes one action.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
-            && action.sa_sigaction == libc::SIG_IGN
-    }
-}
-
 /// Ends a process that we started or trace.
 pub(crate) fn kill(pid: i32) {
     // SAFETY: sends a signal to a process that is ours.

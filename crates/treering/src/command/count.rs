@@ -16,11 +16,12 @@ use std::time::Duration;
 
 use signal_hook::flag;
 use treering_formats::{Format, trg};
+use treering_proc::is_ignored;
 use treering_profile::Profile;
 use treering_report::Style;
 use treering_translator::{
     Command, CountError, Counts, Ended, Left, ProfileBuilder, ProgramCounts, Progress, Senders, TreeLimits,
-    count_each, is_ignored, is_kept, pass_on, pass_on_to,
+    count_each, is_kept, pass_on, pass_on_to,
 };
 
 use super::archive::{Kept, in_archive};

@@ -28,7 +28,7 @@ impl Stop {
     pub fn at_signals() -> Result<Self, Failure> {
         let stop = Self::default();
         let heeded =
-            [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !treering_translator::is_ignored(signal));
+            [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !treering_proc::is_ignored(signal));
         let mut signals = Signals::new(heeded).context("cannot wait for signals")?;
         let (flag, first) = (Arc::clone(&stop.flag), Arc::clone(&stop.signal));
         std::thread::spawn(move || {

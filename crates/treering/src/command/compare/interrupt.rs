@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
-
-use treering_translator::is_ignored;
+use treering_proc::is_ignored;
 
 use crate::ending::ended_by;
 use crate::failure::{Context as _, Failure};
