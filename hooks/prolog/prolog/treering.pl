@@ -1214,10 +1214,15 @@ begin_kernel(Label, Start, Settings) :-
 
 :- meta_predicate under_kernel(0).
 
+%   What the goal has left is cut before the end, since that may call clean-ups of the goal.
+
 under_kernel(Goal) :-
     profiler(_, cputime),
-    call(Goal),
-    profiler(_, false).
+    (   call(Goal)
+    ->  profiler(_, false)
+    ;   profiler(_, false),
+        fail
+    ).
 
 end_kernel(Label, Start-Threads, Settings) :-
     profiler(_, false),
@@ -1229,7 +1234,11 @@ end_kernel(Label, Start-Threads, Settings) :-
     split_string(Text, "\n", "", [First|Lines0]),
     exclude(==(""), Lines0, Lines),
     maplist(columns, [First|Lines], [Outside|Nodes]),
-    maplist(maplist(text_number), [Outside|Nodes], [[OutsideNs,TimeNs]|NodeRows]),
+    maplist(maplist(text_number), [Outside|Nodes], [[OutsideNs,TimeNs]|NodeRows0]),
+    findall(Number, member([_,Number|_], NodeRows0), Numbers),
+    max_list([0|Numbers], Most),
+    findall(Head, ( between(1, Most, Number), kernel_head(Number, Head) ), Predicates),
+    without_end(NodeRows0, Predicates, NodeRows),
     absolute_file_name(Settings.output, File),
     setup_call_cleanup(
         open(File, write, Out, [encoding(utf8),newline(posix)]),
@@ -1238,6 +1247,43 @@ end_kernel(Label, Start-Threads, Settings) :-
     tell_file(File),
     report_kernel(Settings, File, TimeNs, NodeRows, Predicates),
     warn_of_profiling.
+
+%   The end of the profiler is a part of the goal, whether it is called below it or, where an exception passes or
+%   the goal halts, below what the kernel calls then. Its rows get 0 for the predicate, and no calls.
+
+without_end(Rows0, Predicates, Rows) :-
+    Heads =.. [heads|Predicates],
+    foldl(end_row(Heads), Rows0, end(1,[],[]), end(_,Ours,Above)),
+    foldl(row_without_end(Heads, Ours, Above), Rows0, Rows, 1, _).
+
+end_row(Heads, [Parent,Number|_], end(At,Ours0,Above0), end(Next,Ours,Above)) :-
+    Next is At+1,
+    (   memberchk(Parent, Ours0)
+    ->  Ours = [At|Ours0],
+        Above = Above0
+    ;   arg(Number, Heads, Head),
+        memberchk(Head, [treering:end_kernel(_,_,_), treering:end_early])
+    ->  Ours = [At|Ours0],
+        Above = [Parent|Above0]
+    ;   Ours = Ours0,
+        Above = Above0
+    ).
+
+row_without_end(Heads, Ours, Above, [Parent,Number,Calls,Recursive,Ns], Row, At, Next) :-
+    Next is At+1,
+    arg(Number, Heads, Head),
+    (   memberchk(At, Ours)
+    ->  Row = [0,0,0,0,Ns]
+    ;   plumbing(Head),
+        memberchk(At, Above),
+        Calls > 1
+    ->  Others is Calls-1,
+        Row = [Parent,Number,Others,Recursive,Ns]
+    ;   plumbing(Head),
+        ( Parent == 0 ; memberchk(At, Above) )
+    ->  Row = [0,0,0,0,Ns]
+    ;   Row = [Parent,Number,Calls,Recursive,Ns]
+    ).
 
 write_kernel(Out, Label, Start-Others, OutsideNs, TimeNs, NodeRows, Predicates) :-
     StartNs is round(Start*1.0e9),
@@ -1251,22 +1297,16 @@ write_kernel(Out, Label, Start-Others, OutsideNs, TimeNs, NodeRows, Predicates) 
     line(Out, [time,TimeNs]),
     line(Out, [rule,'swi-classic']),
     write_left_out(Out, Others),
-    findall(Number, member([_,Number|_], NodeRows), Numbers),
-    max_list([0|Numbers], Most),
-    findall(Head, ( between(1, Most, Number), kernel_head(Number, Head) ), Predicates),
     forall(member(Head, Predicates), ( predicate_line(Head, Line), format(Out, 'predicate\t~w', [Line]) )),
     length(Predicates, Count),
     Goal is Count+1,
     format(Out, 'predicate\tgoal\t0\t~w\t\n', [Label]),
     line(Out, [node,0,Goal,1,0,OutsideNs]),
     forall(( member([Parent0,Number|Counts0], NodeRows), Parent is Parent0+1 ),
-           ( nth1(Number, Predicates, Head),
-             (   Parent == 1,
-                 plumbing(Head)
-             ->  Counts0 = [_,_,Ns],    % the end of the profiler is a part of the goal
-                 line(Out, [node,0,Goal,0,0,Ns])
-             ;   line(Out, [node,Parent,Number|Counts0])
-             ) )),
+           (   Number == 0
+           ->  line(Out, [node,0,Goal|Counts0])
+           ;   line(Out, [node,Parent,Number|Counts0])
+           )),
     length(NodeRows, Nodes),
     All is Nodes+1,
     line(Out, [end,All]).
@@ -1283,8 +1323,9 @@ report_kernel(Settings, File, TimeNs, NodeRows, Predicates) :-
     findall(row(Label,Calls,Ns),
             ( nth1(Number, Predicates, Head),
               \+ plumbing(Head),
-              label(Head, Label),
               aggregate_all(sum(C), member([_,Number,C|_], NodeRows), Calls),
+              Calls > 0,
+              label(Head, Label),
               aggregate_all(sum(N), member([_,Number,_,_,N], NodeRows), Ns) ),
             Rows),
     sort(3, @>=, Rows, Sorted),

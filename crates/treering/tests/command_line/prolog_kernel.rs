@@ -96,3 +96,29 @@ fn without_the_library_the_wall_clock_is_sampled_with_a_note() {
     assert!(errors.contains("the wall clock is sampled: the library of Treering was not found"), "{errors}");
     assert_eq!(counts(&prolog.profile("a.trg"))["boxes:even/1"][0], 6);
 }
+
+#[test]
+fn clean_ups_of_what_the_goal_left_are_counted() {
+    let Some(prolog) = known_kernel("kernel_cuts") else { return };
+    prolog.run(&format!(
+        "{START}left :- setup_call_cleanup(true, boxes:gen(_), boxes:even(2)).\n:- timed(left, 'cuts.trg').\n"
+    ));
+    let counts = counts(&prolog.profile("cuts.trg"));
+    assert_eq!(counts["boxes:even/1"][0], 2, "{counts:?}");
+}
+
+#[test]
+fn the_end_of_the_profiler_is_in_no_profile() {
+    let Some(prolog) = known_kernel("kernel_end") else { return };
+    prolog.run(&format!(
+        "{START}:- catch(timed(boxes:deep(3), 'throws.trg'), bottom, true), \\+ timed(boxes:gen(7), 'fails.trg').
+         :- initialization(timed((boxes:even(2), halt), 'halts.trg')).\n"
+    ));
+    for (file, known) in [("throws.trg", "throw/1"), ("fails.trg", "boxes:gen/1"), ("halts.trg", "halt/0")] {
+        let counts = counts(&prolog.profile(file));
+        let ours = counts.keys().filter(|name| name.contains("treering:") || name.contains("profiler/"));
+        assert_eq!(ours.collect::<Vec<_>>(), [""; 0], "{file}");
+        assert!(counts.contains_key(known), "{file}: {counts:?}");
+    }
+    assert!(!counts(&prolog.profile("throws.trg")).contains_key("'$c_call_prolog'/0"));
+}
