@@ -753,13 +753,16 @@ indicator_text(Name, Arity, Text) :-
                  *******************************/
 
 %   SWI-Prolog's profiler follows the thread that calls the goal. How many others were made since, and the
-%   processor time of all others, tell what is not in the profile.
+%   processor time of all others, tell what is not in the profile. Nor does it follow engines.
 
-threads(threads(Made, Process, Thread, Collector)) :-
+threads(threads(Made, Process, Thread, Collector, Engines)) :-
     statistics(threads_created, Made),
     statistics(process_cputime, Process),
     statistics(cputime, Thread),
-    collectors(Collector).
+    collectors(Collector),
+    statistics(engines_created, EnginesMade),
+    statistics(engines, EnginesLeft),
+    Engines = EnginesMade-EnginesLeft.
 
 %   The thread that collects atoms and clauses is the system's own.
 
@@ -770,8 +773,8 @@ collectors(0).
 
 %   Less time than this is the system's own as well.
 
-left_out(threads(Made0, Process0, Thread0, Collector0), others(Count, Seconds)) :-
-    threads(threads(Made, Process, Thread, Collector)),
+left_out(threads(Made0, Process0, Thread0, Collector0, _), others(Count, Seconds)) :-
+    threads(threads(Made, Process, Thread, Collector, _)),
     Count is max(0, Made-Made0-(Collector-Collector0)),
     Seconds is max(0.0, (Process-Process0)-(Thread-Thread0)),
     (   Count > 0
@@ -780,18 +783,20 @@ left_out(threads(Made0, Process0, Thread0, Collector0), others(Count, Seconds)) 
         Seconds > 0.1*(Thread-Thread0)
     ).
 
+%   Engines that were there before may have gone on as well.
+
+left_out(threads(_, _, _, _, Made0-Left0), engines(Count)) :-
+    threads(threads(_, _, _, _, Made-_)),
+    Count is Made-Made0+Left0,
+    Count > 0.
+
 say_left_out(Start, Others) :-
-    (   left_out(Start, Others)
-    ->  say(warning, treering(other_threads(Others)))
-    ;   Others = none
-    ).
+    findall(Other, left_out(Start, Other), Others),
+    forall(member(Other, Others), say(warning, treering(left_out(Other)))).
 
 write_left_out(Out, Others) :-
-    (   Others == none
-    ->  true
-    ;   others_text(Others, OthersText),
-        line(Out, [note,OthersText])
-    ),
+    forall(member(Other, Others),
+           ( others_text(Other, OthersText), line(Out, [note,OthersText]) )),
     (   profiled_within
     ->  within_text(Text),
         line(Out, [note,Text])
@@ -808,6 +813,12 @@ warn_of_profiling :-
     ;   true
     ).
 
+others_text(engines(Count), Text) :-
+    (   Count =:= 1
+    ->  Which = 'an engine'
+    ;   format(atom(Which), '~D engines', [Count])
+    ),
+    format(atom(Text), 'calls in ~w are not in this profile: SWI-Prolog follows the thread alone; ports count all', [Which]).
 others_text(others(Count, Seconds), Text) :-
     (   Count =:= 0
     ->  Which = 'other threads'
@@ -895,7 +906,7 @@ show_profile(Options) :-
     ),
     settings([top(Top),cumulative(Cumulative),clock(Clock)], Settings),
     must_be_ours(Settings.output),
-    write_ticks(Settings, '', 0, none, Summary, File),
+    write_ticks(Settings, '', 0, [], Summary, File),
     report_ticks(Settings, File),
     warn_of_samples(Summary).
 
@@ -1463,9 +1474,9 @@ message(few_samples(Samples)) -->
       'second or more. Calls of the thread that called the goal are exact' ].
 message(profiled_within(Text)) -->
     [ '~w'-[Text] ].
-message(other_threads(Others)) -->
+message(left_out(Others)) -->
     { others_text(Others, Text) },
-    [ '~w'-[Text], nl, 'of all threads: ports(true), or from a shell --ports' ].
+    [ '~w'-[Text], nl, 'of all threads and engines: ports(true), or from a shell --ports' ].
 message(public_only) -->
     [ 'this SWI-Prolog does not show the tree of its profiler; the profile has callers and callees, without chains' ].
 

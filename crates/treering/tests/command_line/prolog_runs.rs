@@ -132,6 +132,21 @@ fn threads_that_are_left_out_are_named() {
 }
 
 #[test]
+fn engines_that_are_left_out_are_named() {
+    let Some(prolog) = Prolog::new("engines_left_out") else { return };
+    library();
+    let goal = "engine_create(X, fib(10, X), E), engine_next(E, _), engine_destroy(E)";
+    for way in WAYS {
+        let output = treering(&prolog, &[way, &["program.pl", "-g", goal]].concat());
+        let (errors, profile) = (text(&output.stderr), prolog.profile("treering.trg"));
+        let is_noted = profile.metadata.notes.iter().any(|note| note.0.contains("calls in an engine"));
+        let is_counted = counts(&profile).contains_key("fib/2");
+        assert_eq!(is_noted && errors.contains("calls in an engine"), way != ["--ports"], "{way:?} {errors}");
+        assert_eq!(is_counted, way == ["--ports"], "{way:?}");
+    }
+}
+
+#[test]
 fn ports_are_those_of_the_programs_clauses() {
     let Some(prolog) = Prolog::new("clauses") else { return };
     library();
