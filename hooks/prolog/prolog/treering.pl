@@ -843,8 +843,9 @@ with_ticks(Goal, Settings) :-
     get_time(Start),
     threads(Threads),
     goal_label(Goal, Label),
+    thread_self(Self),
     setup_call_cleanup(
-        assertz(active(ticks(Label, Start-Threads, Settings))),
+        assertz(active(ticks(Label, Start-Threads, Settings, Self))),
         under_profiler(Goal, Time),
         end_ticks(Label, Start-Threads, Settings)).
 
@@ -1219,7 +1220,8 @@ with_kernel(Goal, Settings) :-
 begin_kernel(Label, Start, Settings) :-
     '$tr_kernel_begin'(Problem),
     (   Problem == ""
-    ->  assertz(active(kernel(Label, Start, Settings)))
+    ->  thread_self(Self),
+        assertz(active(kernel(Label, Start, Settings, Self)))
     ;   throw(error(permission_error(profile, goal, treering), context(treering/2, Problem)))
     ).
 
@@ -1273,7 +1275,7 @@ end_row(Heads, [Parent,Number|_], end(At,Ours0,Above0), end(Next,Ours,Above)) :-
     ->  Ours = [At|Ours0],
         Above = Above0
     ;   arg(Number, Heads, Head),
-        memberchk(Head, [treering:end_kernel(_,_,_), treering:end_early])
+        memberchk(Head, [treering:end_kernel(_,_,_), treering:end_early, treering:end_for(_)])
     ->  Ours = [At|Ours0],
         Above = [Parent|Above0]
     ;   Ours = Ours0,
@@ -1461,6 +1463,8 @@ message(out_of_stack(Depth-Most)) -->
 message(still_open(Count)) -->
     [ '~D calls of other threads or engines have not ended; predicates stay wrapped, which takes time,'-[Count], nl,
       'until treering/2 is called again' ].
+message(not_ended(Thread)) -->
+    [ 'thread ~w, which calls the goal, did not stop when another one halted: its profile is lost'-[Thread] ].
 message(lost(Count)) -->
     [ '~D events could not be recorded; counts may be too low'-[Count] ].
 message(no_program) -->
@@ -1634,8 +1638,29 @@ end_early(ports(Settings)) :-
     '$tr_end'(true),
     facts(Text, File, _, _, Rows),
     report_ports(Settings, File, Rows).
-end_early(ticks(Label, Start, Settings)) :-
-    profiler(_, false),
-    end_ticks(Label, Start, Settings).
-end_early(kernel(Label, Start, Settings)) :-
-    end_kernel(Label, Start, Settings).
+end_early(ticks(Label, Start, Settings, Thread)) :-
+    (   thread_self(Thread)
+    ->  profiler(_, false),
+        end_ticks(Label, Start, Settings)
+    ;   ask_to_end(Thread)
+    ).
+end_early(kernel(Label, Start, Settings, Thread)) :-
+    (   thread_self(Thread)
+    ->  end_kernel(Label, Start, Settings)
+    ;   ask_to_end(Thread)
+    ).
+
+%   These two profiles are those of a thread, and only this can end them. Another thread that halts asks for
+%   it, and waits a while for a goal that does not come back from foreign code.
+
+ask_to_end(Thread) :-
+    message_queue_create(Queue),
+    thread_signal(Thread, treering:end_for(Queue)),
+    (   thread_get_message(Queue, ended, [timeout(10)])
+    ->  true
+    ;   say(warning, treering(not_ended(Thread)))
+    ).
+
+end_for(Queue) :-
+    end_early,
+    thread_send_message(Queue, ended).

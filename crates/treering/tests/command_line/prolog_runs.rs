@@ -131,6 +131,21 @@ fn threads_that_are_left_out_are_named() {
     }
 }
 
+/// Many times, since it is a race of the two threads.
+#[test]
+fn a_thread_that_halts_leaves_the_profile_of_the_goals_thread() {
+    let Some(prolog) = Prolog::new("halted") else { return };
+    library();
+    let goal = "work(3), thread_create(halt(4), _), thread_get_message(never)";
+    for way in WAYS.into_iter().cycle().take(9) {
+        let output = treering(&prolog, &[way, &["program.pl", "-g", goal]].concat());
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{way:?} {errors}");
+        let exact = counts(&prolog.profile("treering.trg"));
+        assert_eq!(exact.get("work/1").map(|counts| counts[0]), Some(4), "{way:?} {exact:?} {errors}");
+    }
+}
+
 #[test]
 fn engines_that_are_left_out_are_named() {
     let Some(prolog) = Prolog::new("engines_left_out") else { return };
