@@ -404,6 +404,7 @@ unwrap_rest :-
 
 end_ports(Catcher, Settings) :-
     '$tr_record'(false),
+    say_uncounted(Settings),
     unwrap_rest,
     '$tr_facts'(Text),
     retractall(active(_)),
@@ -423,6 +424,42 @@ end_ports(Catcher, Settings) :-
     ;   true
     ),
     warn_of_depth(Catcher, Deepest).
+
+%   What the goal has loaded or asserted has no wrappers, and what it has loaded again has none any more.
+
+say_uncounted(Settings) :-
+    catch(selected(Settings, Heads), _, Heads = []),
+    keys(Heads, Now),
+    findall(Head, wrapped(Head), Wrapped),
+    keys(Wrapped, Before),
+    ord_subtract(Now, Before, New),
+    say_uncounted(has_own_clause, New, defined_meanwhile),
+    say_uncounted(has_lost_wrapper, Before, loaded_again).
+
+say_uncounted(Condition, Predicates, Message) :-
+    findall(Label,
+            ( member(Predicate, Predicates), head_of(Predicate, Head), call(Condition, Head), label(Head, Label) ),
+            Labels),
+    (   Labels == []
+    ->  true
+    ;   Term =.. [Message,Labels],
+        say(warning, treering(Term))
+    ).
+
+keys(Heads, Keys) :-
+    findall(Module:Name/Arity, ( member(Module:Head, Heads), functor(Head, Name, Arity) ), Keys0),
+    sort(Keys0, Keys).
+
+has_own_clause(Head) :-
+    of_program(Head, _, _),
+    !.
+has_own_clause(Module:Head) :-
+    predicate_property(Module:Head, number_of_clauses(Count)),
+    Count > 0,
+    \+ ( module_property(Module, file(File)), is_of_system(File) ).
+
+has_lost_wrapper(Head) :-
+    \+ ( predicate_property(Head, wrapped(Wrappers)), memberchk(treering, Wrappers) ).
 
 %   Every wrapper keeps its caller's frame, so last calls are not optimised.
 
@@ -1463,6 +1500,13 @@ message(out_of_stack(Depth-Most)) -->
 message(still_open(Count)) -->
     [ '~D calls of other threads or engines have not ended; predicates stay wrapped, which takes time,'-[Count], nl,
       'until treering/2 is called again' ].
+message(defined_meanwhile(Labels)) -->
+    { some(Labels, Names) },
+    [ 'not counted, since the goal loaded or asserted their first clause: ~w'-[Names], nl,
+      'load files before the goal runs, and declare what is asserted dynamic' ].
+message(loaded_again(Labels)) -->
+    { some(Labels, Names) },
+    [ 'counts are too low, since the goal loaded the file again or removed the predicate: ~w'-[Names] ].
 message(not_ended(Thread)) -->
     [ 'thread ~w, which calls the goal, did not stop when another one halted: its profile is lost'-[Thread] ].
 message(lost(Count)) -->
@@ -1484,6 +1528,19 @@ message(left_out(Others)) -->
 message(public_only) -->
     [ 'this SWI-Prolog does not show the tree of its profiler; the profile has callers and callees, without chains' ].
 
+
+%   The first names of many.
+
+some(Labels, Names) :-
+    (   length(Shown, 5),
+        append(Shown, [_|More], Labels)
+    ->  length([_|More], Left),
+        format(atom(Rest), ' and ~D more', [Left])
+    ;   Shown = Labels,
+        Rest = ''
+    ),
+    atomic_list_concat(Shown, ', ', Shown1),
+    atom_concat(Shown1, Rest, Names).
 
 except(Predicate) -->
     [ 'except([~w]), or from a shell --except ~w'-[Predicate,Predicate] ].
@@ -1633,6 +1690,7 @@ end_early :-
 
 end_early(ports(Settings)) :-
     '$tr_record'(false),
+    say_uncounted(Settings),
     '$tr_facts'(Text),
     retractall(active(_)),
     '$tr_end'(true),

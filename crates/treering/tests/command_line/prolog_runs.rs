@@ -147,6 +147,20 @@ fn a_thread_that_halts_leaves_the_profile_of_the_goals_thread() {
 }
 
 #[test]
+fn predicates_that_a_goal_loads_are_said_to_be_uncounted() {
+    let Some(prolog) = Prolog::new("loaded") else { return };
+    library();
+    std::fs::write(prolog.folder.join("later.pl"), "later(1).\n").expect("it can be written");
+    let of = |goal: &str| text(&treering(&prolog, &["--ports", "program.pl", "-g", goal]).stderr);
+    let new = of("consult(later), later(_), assertz(made(1)), assertz(seen(2))");
+    assert!(new.contains("not counted") && new.contains(": later/1, made/1\n"), "{new}");
+    let again = of("work(2), consult('program.pl'), work(2)");
+    assert!(again.contains("counts are too low") && again.contains("work/1"), "{again}");
+    let neither = of("assertz(seen(1)), seen(_), retract(seen(1)), work(3)");
+    assert!(!neither.contains("not counted") && !neither.contains("too low"), "{neither}");
+}
+
+#[test]
 fn engines_that_are_left_out_are_named() {
     let Some(prolog) = Prolog::new("engines_left_out") else { return };
     library();
