@@ -123,7 +123,7 @@ function retval = treering (command, varargin)
   home = fileparts (mfilename ("fullpath"));
   switch (command)
     case "on"
-      __treering__ ("on", varargin{:}, "-home", home);
+      __treering__ ("on", "-home", home, varargin{:});
       __treering_workers__ (home, varargin);
     case "resume"
       __treering__ ("resume", varargin{:});

@@ -13,6 +13,7 @@ fn profile_view_makes_the_page_of_the_recording() {
     let inst = inst.canonicalize().expect("the package is there");
     let script = format!(
         "warning ('off', 'Octave:shadowed-function'); addpath ('{inst}'); addpath ('{inst}/takeover');
+         try, profile on -only, catch failure, disp (failure.message), end
          profile on -lines
          for i = 1:3, strjust (['a '; 'bb'], 'right'); end
          profile view 'my page.html'
@@ -39,6 +40,7 @@ fn profile_view_makes_the_page_of_the_recording() {
     let outcome = Outcome::of(output.expect("Octave runs"));
     assert!(outcome.status.success(), "{outcome:#?}");
     let told = &outcome.stdout;
+    assert!(told.contains("-only needs a value behind it"), "{outcome:#?}");
     assert!(told.contains("my page.html (") && told.contains("open it in a browser"), "{outcome:#?}");
     assert!(told.contains("\noff\n"), "recording stops: {outcome:#?}");
     let page = std::fs::read_to_string(folder.join("my page.html")).expect("the page was written");
