@@ -193,6 +193,14 @@ impl Octave {
         };
         let opened = open_profile(&output).map_err(|failure| failure.status(code.max(1)))?;
         opened.print_warnings();
+        let is_chosen = !(self.only.is_empty() && self.ignore.is_empty());
+        let tree = &opened.profile.tree;
+        if is_chosen && tree.nodes().all(|node| tree.calls(node) == 0) {
+            tell!("warning: --only and --except leave out all functions that were called");
+            tell!(
+                "hint: names are those of a report, such as solve, solve>part or @Class/method; * stands for any part"
+            );
+        }
         if !self.quiet {
             let start = opened.profile.runs.first().map_or(u64::MAX, |run| run.start_unix_ns);
             print_summary(&opened.profile, &output, &children(&output, start), status, "Octave");

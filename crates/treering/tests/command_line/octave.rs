@@ -228,6 +228,22 @@ fn a_script_is_profiled_without_changing_it() {
     assert!(lines.lines().any(|line| line.split_whitespace().nth(2) == Some("3")), "{lines}");
 }
 
+#[test]
+fn patterns_that_leave_no_function_are_warned_of() {
+    let Some(folder) = octave("patterns") else { return };
+    std::fs::write(folder.join("calls.m"), "1;\nfunction once ()\nend\nonce ();\n").expect("written");
+    for (pattern, is_warned) in [("once,calls", true), ("once", false), ("o*", false)] {
+        let output = run(&folder, TREERING, &["octave", "-q", "--only", pattern, "calls.m"]);
+        let errors = text(&output.stderr);
+        assert!(output.status.success(), "{errors}");
+        assert_eq!(
+            errors.contains("warning: --only and --except leave out all"),
+            is_warned,
+            "{pattern}: {errors}"
+        );
+    }
+}
+
 /// The hooks of each nested call and block stand on the interpreter's stack.
 #[test]
 fn deep_recursion_goes_as_deep_as_without_treering() {
