@@ -3,7 +3,7 @@
 use treering_analysis::{
     CallTree, Direction, Hidden, Measure, Pruning, SharedNode, TotalSource, TreeNode, TreeRow,
 };
-use treering_profile::{FunctionId, Profile};
+use treering_profile::{FunctionId, Profile, RecursionRule};
 
 use crate::flat::bounds;
 use crate::function::Labels;
@@ -36,7 +36,9 @@ pub fn tree_text(
     let calls = arcs || profile.tree.has_calls() && tree.direction == Direction::Callees;
     let folded = TotalSource::of(profile, tree.basis.metric) == TotalSource::Bounded;
     let rows = rows(tree, style.width.is_some());
-    let listing = Listing { tree, rows, labels: Labels::of(profile), scale, calls, arcs, folded, pruning };
+    let flat = profile.recursion == RecursionRule::Flat;
+    let listing =
+        Listing { tree, rows, labels: Labels::of(profile), scale, calls, arcs, flat, folded, pruning };
     text.push('\n');
     text += &listing.table().render(style);
     text += &style.dim(&format!("\n{}", style.wrap_lines(&listing.legend())));
@@ -52,6 +54,8 @@ struct Listing<'a> {
     calls: bool,
     /// Whether the profile has arcs but no stacks.
     arcs: bool,
+    /// Whether the profile was recorded without callers.
+    flat: bool,
     /// Whether contexts were folded.
     folded: bool,
     pruning: &'a Pruning,
@@ -62,11 +66,15 @@ impl Listing<'_> {
         self.tree.direction == Direction::Callers
     }
 
+    /// Whether totals are self costs: in inverted trees, of the function at the top, and without callers.
+    fn only_self(&self) -> bool {
+        (self.inverted() || self.flat) && !self.arcs
+    }
+
     /// The columns before the name.
     fn columns(&self) -> Vec<Column> {
-        // Inverted trees show the self cost of the function at the top, which their totals are.
-        let only_self = self.inverted() && !self.arcs;
-        let mut columns = if only_self { vec![Column::Total] } else { vec![Column::Total, Column::SelfCost] };
+        let mut columns =
+            if self.only_self() { vec![Column::Total] } else { vec![Column::Total, Column::SelfCost] };
         columns.extend(self.tree.basis.samples.map(|_| Column::Interval));
         columns.extend(self.calls.then_some(Column::Calls));
         columns
@@ -74,7 +82,7 @@ impl Listing<'_> {
 
     fn heading(&self, column: Column) -> String {
         match column {
-            Column::Total if self.inverted() && !self.arcs => self.scale.heading("self"),
+            Column::Total if self.only_self() => self.scale.heading("self"),
             Column::Total => self.scale.heading("total"),
             Column::SelfCost => self.scale.heading("self"),
             Column::Interval => "[95 % interval]".to_owned(),
@@ -155,6 +163,7 @@ impl Listing<'_> {
     fn legend(&self) -> String {
         let what = match self.tree.direction {
             _ if self.arcs => ARCS,
+            _ if self.flat => FLAT,
             Direction::Callees => "total: with everything called; self: in the function itself",
             Direction::Callers => {
                 "self: in the function at the top, for the part reached through this chain of callers"
@@ -326,6 +335,10 @@ fn only_children(tree: &CallTree) -> Vec<bool> {
     }
     parents.into_iter().map(|parent| parent.is_some_and(|parent| children[parent] == 1)).collect()
 }
+
+/// The note on trees of profiles that were recorded without callers.
+const FLAT: &str = "the profile is flat: callers and callees are not known; report --flat has the totals\n\
+                    self: in the function itself";
 
 /// The note on trees of profiles that have arcs but no stacks.
 const ARCS: &str = "the profile has arcs but no stacks: the callers of a function are known, but not their callers\n\

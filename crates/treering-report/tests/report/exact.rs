@@ -357,6 +357,20 @@ fn call_graph_with_statistics_of_single_calls() {
 }
 
 #[test]
+fn tree_of_a_flat_profile_has_no_totals() {
+    let trace = "0 enter main\n 10 enter work\n 90 leave\n 100 leave";
+    let profile = treering_testing::timed_trace_with(RecursionRule::Flat, trace);
+    for direction in [Direction::Callees, Direction::Callers] {
+        let pruning = Pruning { min_share: 0.01, max_depth: 64 };
+        let tree = CallTree::of(&profile, &Basis::of(&profile, METRIC), direction, pruning);
+        let text = tree_text(&profile, &tree, &pruning, &Style::default(), &Options::default());
+        assert!(text.contains("the profile is flat: callers and callees are not known"), "{text}");
+        assert!(!text.contains("% total") && text.contains("% self"), "{text}");
+        assert!(text.contains("80.00") && text.contains("20.00"), "{text}");
+    }
+}
+
+#[test]
 fn tree_of_a_timed_profile_has_calls() {
     let profile = timed();
     let corrected = correct(&profile);
