@@ -209,7 +209,7 @@ impl<'a> Facts<'a> {
         }));
         if metadata.losses.open_activations > 0 {
             let open = plural(metadata.losses.open_activations, "activation");
-            notes.push(format!("{open} had not ended; they count up to the end of the recording"));
+            notes.push(format!("{open} had not ended, counted up to the end of the recording"));
         }
         notes.extend(metadata.notes.iter().map(|note| printable(&note.0).into_owned()));
         notes.extend(unwound(&metadata.losses));

@@ -357,6 +357,19 @@ fn call_graph_with_statistics_of_single_calls() {
 }
 
 #[test]
+fn open_activations_are_said_in_singular_and_plural() {
+    let mut profile = treering_testing::timed_trace_with(RecursionRule::Full, "0 enter main\n 10 leave");
+    for (open, expected) in
+        [(1, "1 activation had not ended, counted"), (2, "2 activations had not ended, counted")]
+    {
+        profile.metadata.losses.open_activations = open;
+        let part = Corrected::raw(&profile);
+        let text = flat_text(&part.profile, &graph(&part, METRIC), &Style::default(), &Options::default());
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
 fn tree_of_a_flat_profile_has_no_totals() {
     let trace = "0 enter main\n 10 enter work\n 90 leave\n 100 leave";
     let profile = treering_testing::timed_trace_with(RecursionRule::Flat, trace);
