@@ -332,6 +332,7 @@ begin_ports(Goal, Settings, Heads) :-
     atomics_to_string([GoalLine|Lines], Text),
     '$tr_predicates'(Text),
     foldl(wrap, Heads, 1, _),
+    tell_begun,
     '$tr_record'(true).
 
 rule_name(swi_classic, 'swi-classic') :- !.
@@ -882,7 +883,7 @@ with_ticks(Goal, Settings) :-
     goal_label(Goal, Label),
     thread_self(Self),
     setup_call_cleanup(
-        assertz(active(ticks(Label, Start-Threads, Settings, Self))),
+        ( assertz(active(ticks(Label, Start-Threads, Settings, Self))), tell_begun ),
         under_profiler(Goal, Time),
         end_ticks(Label, Start-Threads, Settings)).
 
@@ -1258,7 +1259,8 @@ begin_kernel(Label, Start, Settings) :-
     '$tr_kernel_begin'(Problem),
     (   Problem == ""
     ->  thread_self(Self),
-        assertz(active(kernel(Label, Start, Settings, Self)))
+        assertz(active(kernel(Label, Start, Settings, Self))),
+        tell_begun
     ;   throw(error(permission_error(profile, goal, treering), context(treering/2, Problem)))
     ).
 
@@ -1507,6 +1509,9 @@ message(defined_meanwhile(Labels)) -->
 message(loaded_again(Labels)) -->
     { some(Labels, Names) },
     [ 'counts are too low, since the goal loaded the file again or removed the predicate: ~w'-[Names] ].
+message(unreadable_predicates) -->
+    [ 'a predicate of --predicate or --except cannot be read: name each as Name/Arity, in quotes where Prolog needs'-[], nl,
+      'them; there are no patterns'-[] ].
 message(not_ended(Thread)) -->
     [ 'thread ~w, which calls the goal, did not stop when another one halted: its profile is lost'-[Thread] ].
 message(lost(Count)) -->
@@ -1596,12 +1601,11 @@ from_shell(GoalText, OptionsText, Status) :-
         assertz(is_quiet)
     ;   true
     ),
-    term_string(Options, OptionsText),
+    catch(term_string(Options, OptionsText), Unreadable, print_message(error, treering(unreadable_predicates))),
     catch(term_string(Goal, GoalText, [module(user)]), Error, syntax_error(GoalText, Error)),
-    (   nonvar(Error)
+    (   ( nonvar(Unreadable) ; nonvar(Error) )
     ->  Status = 2
     ;   end_at_signals,
-        tell_begun,
         treering(user:Goal, Options)
     ->  Status = 0
     ;   print_as_swipl([init_goal_failed(failed, GoalText), init_goal(failed, GoalText)]),

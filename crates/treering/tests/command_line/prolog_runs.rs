@@ -147,6 +147,21 @@ fn a_thread_that_halts_leaves_the_profile_of_the_goals_thread() {
 }
 
 #[test]
+fn wrong_predicates_are_named_and_lose_nothing() {
+    let Some(prolog) = Prolog::new("wrong_predicates") else { return };
+    library();
+    for (predicate, expected) in
+        [("wor*", "there are no patterns"), ("nosuch/3", "nosuch/3"), ("work/x", "`work/x' (a compound)")]
+    {
+        let output = treering(&prolog, &["--ports", "--except", predicate, "program.pl", "-g", "work(3)"]);
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(expected) && errors.contains("error: the goal was not called"), "{errors}");
+        assert!(!errors.contains("lost") && !errors.contains("treering-prolog"), "{errors}");
+    }
+}
+
+#[test]
 fn predicates_that_a_goal_loads_are_said_to_be_uncounted() {
     let Some(prolog) = Prolog::new("loaded") else { return };
     library();
