@@ -98,7 +98,7 @@ mod options;
 #[cfg(not(feature = "enabled"))]
 pub use disabled::{
     Allocator, Call, Function, Instrumented, Leaf, Place, Scope, Site, allocated, clear_profiler, finish,
-    freed, line, mark, parameter, point, rest_of_line, result, set_call_cost, set_profiler,
+    freed, line, mark, parameter, point, rest_of_line, result, set_call_cost, set_profiler, ticks,
 };
 pub use filter::Filter;
 pub use options::{Kind, Options, Recursion};

@@ -83,7 +83,7 @@ fn items_that_cannot_be_instrumented_are_refused_at_their_position() {
 }
 
 const EVERYTHING: &str = r#"
-    use treering_runtime::{instrument, scope, site, Allocator, Options};
+    use treering_runtime::{events::function_kind, instrument, leaf, scope, site, Allocator, Function, Options};
 
     #[global_allocator]
     static ALLOCATOR: Allocator = Allocator::new();
@@ -96,6 +96,20 @@ const EVERYTHING: &str = r#"
         (0..steps).sum()
     }
 
+    fn interpret() {
+        let call = Function::of_kind(function_kind::BUILTIN, b"everything::add", b"", 0).enter();
+        let before = treering_runtime::ticks();
+        {
+            leaf!("fourth");
+        }
+        let passed = treering_runtime::ticks() - before;
+        treering_runtime::line(1, passed, passed);
+        treering_runtime::rest_of_line(1, passed, passed);
+        let tag = treering_runtime::allocated(8);
+        unsafe { treering_runtime::freed(tag, 8) };
+        call.leave();
+    }
+
     #[instrument]
     async fn wait() -> Result<u32, std::num::ParseIntError> {
         Ok("1".parse::<u32>()? + std::future::ready(1).await)
@@ -103,16 +117,12 @@ const EVERYTHING: &str = r#"
 
     fn main() {
         treering_runtime::set_profiler(Options::default());
+        interpret();
         let mut future = Box::pin(wait());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let done = std::future::Future::poll(future.as_mut(), &mut context);
         println!("{} {:?} {}", solve(5), done, vec![1; 3].len());
         treering_runtime::set_call_cost(1.0);
-        treering_runtime::line(1, 0, 0);
-        treering_runtime::rest_of_line(1, 0, 0);
-        let tag = treering_runtime::allocated(8);
-        // SAFETY: the tag is that of the block.
-        unsafe { treering_runtime::freed(tag, 8) };
         treering_runtime::clear_profiler();
     }
 "#;
@@ -129,7 +139,13 @@ fn without_the_feature_nothing_is_left_of_the_runtime() {
     let bytes = std::fs::read(&program).expect("the program");
     let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
     assert!(holds("everything"), "the search finds nothing at all");
-    for trace in ["treering_state", "treering_current_thread", "TREERING_OUTPUT", "everything::solve"] {
+    for trace in [
+        "treering_state",
+        "treering_current_thread",
+        "TREERING_OUTPUT",
+        "everything::solve",
+        "everything::add",
+    ] {
         assert!(!holds(trace), "{trace} is in the program");
     }
 }
