@@ -419,3 +419,61 @@ int main(void) { for (int i = 0; i < 100; ++i) { sink = even(i % 10); leaf(); } 
     let total = activations.nodes.get(main).total;
     assert!(total >= profile.run_cost(metric) * 99 / 100, "{total} of {}", profile.run_cost(metric));
 }
+
+/// Calls by caller and function, where tasks have their own names.
+fn named_arcs(profile: &Profile, program: &Path) -> BTreeMap<(String, String), u64> {
+    let symbols = symbols(program);
+    let name = |node| {
+        let function = &profile.functions[profile.tree.function(node)];
+        let address = function.address.filter(|_| function.module.is_some()).map(|address| address.0);
+        let symbol = address.map(|address| symbols.get(&address).cloned().unwrap_or_default());
+        symbol.map_or(profile.strings[function.name].to_owned(), |name| name.replace("()", ""))
+    };
+    let mut arcs = BTreeMap::new();
+    for node in profile.tree.nodes() {
+        if let Some(parent) =
+            profile.tree.parent(node).filter(|parent| profile.tree.parent(*parent).is_some())
+        {
+            *arcs.entry((name(parent), name(node))).or_default() += profile.tree.calls(node);
+        }
+    }
+    arcs
+}
+
+#[test]
+fn functions_of_the_headers_are_not_among_those_of_the_program() {
+    let Some(folder) = folder("headers") else { return };
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hooks/c/include");
+    let include = format!("-I{}", include.display());
+    let text = "static volatile int sink;\nvoid work(void) { sink = sink + 1; }\n\
+                void marked(void) { TREERING_SCOPE(\"scope\"); work(); { TREERING_LEAF(\"leaf\", 1); } work(); }\n\
+                int main(void) { for (int i = 0; i < 9; ++i) marked(); return 0; }\n";
+    for (source, header) in [("marked.c", "treering.h"), ("marked.cc", "treering.hpp")] {
+        let text = format!("#include <treering/{header}>\n{text}");
+        compile(&folder, source, &text, &[&include], "marked");
+        let profile = run(&folder, "marked", &[]);
+        expect(
+            &named_arcs(&profile, &folder.join("marked")),
+            &[("main", "marked", 9), ("marked", "scope", 9), ("scope", "work", 18), ("scope", "leaf", 9)],
+        );
+        let losses = &profile.metadata.losses;
+        assert_eq!([losses.unbalanced_leaves, losses.unwound_activations, losses.branched_leaves], [0; 3]);
+    }
+}
+
+#[test]
+fn tasks_of_cbs_go_on_where_all_functions_are_reported() {
+    let Some(folder) = folder("tasks") else { return };
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hooks/c/include");
+    let include = format!("-I{}", include.display());
+    let text = "#include <cbs/bench/bench_macros.hh>\nstatic volatile int sink;\n\
+                void work() { sink = sink + 1; }\n\
+                void run() { BENCH_TASK_SCOPED(\"outer\"); BENCH_TASK_START(\"inner\"); work(); BENCH_TASK_STOP(); work(); }\n\
+                int main() { BENCH_START(\"name\", \"\"); for (int i = 0; i < 9; ++i) run(); BENCH_STOP(); return 0; }\n";
+    compile(&folder, "tasks.cc", text, &[&include], "tasks");
+    let profile = run(&folder, "tasks", &[]);
+    let mut arcs = named_arcs(&profile, &folder.join("tasks"));
+    // Functions of the C++ library are compiled with the program.
+    arcs.retain(|(from, to), _| ["run", "outer", "inner"].contains(&&**from) && !to.contains("::"));
+    expect(&arcs, &[("run", "outer", 9), ("outer", "inner", 9), ("inner", "work", 9), ("outer", "work", 9)]);
+}

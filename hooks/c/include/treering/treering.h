@@ -18,6 +18,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Where the compiler reports all functions (-finstrument-functions), those of the headers are not to be
+ * reported: the end of one would end the task that it has started. */
+#if defined(__GNUC__) || defined(__clang__)
+#define TREERING_UNREPORTED __attribute__((no_instrument_function))
+#else
+#define TREERING_UNREPORTED
+#endif
+#define TREERING_INLINE static inline TREERING_UNREPORTED
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -229,92 +238,92 @@ const char *treering_bench_arguments_help(void);
 static const uint32_t treering_state = 0;
 #define TREERING_IGNORED UINT32_MAX
 
-static inline uint32_t treering_task(const char *name) { return (void)name, 0; }
-static inline uint32_t treering_task_at(const char *name, const char *file, uint32_t line)
+TREERING_INLINE uint32_t treering_task(const char *name) { return (void)name, 0; }
+TREERING_INLINE uint32_t treering_task_at(const char *name, const char *file, uint32_t line)
 {
     return (void)name, (void)file, (void)line, 0;
 }
-static inline uint32_t treering_task_sampled(const char *name, const char *file, uint32_t line,
+TREERING_INLINE uint32_t treering_task_sampled(const char *name, const char *file, uint32_t line,
                                              uint32_t timed_one_in)
 {
     return (void)name, (void)file, (void)line, (void)timed_one_in, 0;
 }
-static inline uint32_t treering_function(const char *name, size_t name_length, const char *file,
+TREERING_INLINE uint32_t treering_function(const char *name, size_t name_length, const char *file,
                                          size_t file_length, uint32_t line)
 {
     return (void)name, (void)name_length, (void)file, (void)file_length, (void)line, 0;
 }
-static inline uint32_t treering_function_of_kind(const char *name, size_t name_length, const char *file,
+TREERING_INLINE uint32_t treering_function_of_kind(const char *name, size_t name_length, const char *file,
                                                  size_t file_length, uint32_t line, int kind)
 {
     return (void)kind, treering_function(name, name_length, file, file_length, line);
 }
-static inline void treering_task_start(uint32_t id) { (void)id; }
-static inline void treering_task_start_named(const char *name, size_t length) { (void)name, (void)length; }
-static inline void treering_task_stop(void) {}
-static inline uint64_t treering_enter(uint32_t id) { return (void)id, 0; }
-static inline uint64_t treering_enter_frame(uint32_t id, uint64_t frame) { return (void)id, (void)frame, 0; }
-static inline void treering_leave(uint64_t token) { (void)token; }
+TREERING_INLINE void treering_task_start(uint32_t id) { (void)id; }
+TREERING_INLINE void treering_task_start_named(const char *name, size_t length) { (void)name, (void)length; }
+TREERING_INLINE void treering_task_stop(void) {}
+TREERING_INLINE uint64_t treering_enter(uint32_t id) { return (void)id, 0; }
+TREERING_INLINE uint64_t treering_enter_frame(uint32_t id, uint64_t frame) { return (void)id, (void)frame, 0; }
+TREERING_INLINE void treering_leave(uint64_t token) { (void)token; }
 typedef struct treering_leaf {
     uint64_t node;
     uint64_t start;
 } treering_leaf;
-static inline treering_leaf treering_leaf_enter(uint32_t id)
+TREERING_INLINE treering_leaf treering_leaf_enter(uint32_t id)
 {
     const treering_leaf nothing = {0, 0};
     return (void)id, nothing;
 }
-static inline void treering_leaf_leave(treering_leaf leaf) { (void)leaf; }
-static inline uint64_t treering_redo(uint32_t id) { return (void)id, 0; }
-static inline void treering_fail(uint64_t token) { (void)token; }
-static inline void treering_exception(uint64_t token) { (void)token; }
-static inline void treering_cut(uint64_t token) { (void)token; }
-static inline void treering_argument_size(uint64_t token, uint64_t size) { (void)token, (void)size; }
-static inline uint64_t treering_ticks(void) { return 0; }
-static inline void treering_line(uint32_t line, uint64_t total_ticks, uint64_t self_ticks)
+TREERING_INLINE void treering_leaf_leave(treering_leaf leaf) { (void)leaf; }
+TREERING_INLINE uint64_t treering_redo(uint32_t id) { return (void)id, 0; }
+TREERING_INLINE void treering_fail(uint64_t token) { (void)token; }
+TREERING_INLINE void treering_exception(uint64_t token) { (void)token; }
+TREERING_INLINE void treering_cut(uint64_t token) { (void)token; }
+TREERING_INLINE void treering_argument_size(uint64_t token, uint64_t size) { (void)token, (void)size; }
+TREERING_INLINE uint64_t treering_ticks(void) { return 0; }
+TREERING_INLINE void treering_line(uint32_t line, uint64_t total_ticks, uint64_t self_ticks)
 {
     (void)line, (void)total_ticks, (void)self_ticks;
 }
-static inline void treering_point(const char *description, size_t length) { (void)description, (void)length; }
-static inline void treering_mark(const char *name, size_t length) { (void)name, (void)length; }
-static inline void treering_set_points(int on) { (void)on; }
-static inline void treering_parameter(const char *name, size_t name_length, const char *value,
+TREERING_INLINE void treering_point(const char *description, size_t length) { (void)description, (void)length; }
+TREERING_INLINE void treering_mark(const char *name, size_t length) { (void)name, (void)length; }
+TREERING_INLINE void treering_set_points(int on) { (void)on; }
+TREERING_INLINE void treering_parameter(const char *name, size_t name_length, const char *value,
                                       size_t value_length)
 {
     (void)name, (void)name_length, (void)value, (void)value_length;
 }
-static inline void treering_result(const char *name, size_t name_length, const char *value,
+TREERING_INLINE void treering_result(const char *name, size_t name_length, const char *value,
                                    size_t value_length)
 {
     (void)name, (void)name_length, (void)value, (void)value_length;
 }
-static inline int treering_set_profiler(int kind) { return (void)kind, 0; }
-static inline void treering_clear_profiler(void) {}
-static inline void treering_set_output(const char *path) { (void)path; }
-static inline int treering_flush(void) { return 0; }
-static inline int treering_finish(void) { return 0; }
-static inline void treering_bench_start(const char *name, size_t name_length, const char *description,
+TREERING_INLINE int treering_set_profiler(int kind) { return (void)kind, 0; }
+TREERING_INLINE void treering_clear_profiler(void) {}
+TREERING_INLINE void treering_set_output(const char *path) { (void)path; }
+TREERING_INLINE int treering_flush(void) { return 0; }
+TREERING_INLINE int treering_finish(void) { return 0; }
+TREERING_INLINE void treering_bench_start(const char *name, size_t name_length, const char *description,
                                         size_t description_length)
 {
     (void)name, (void)name_length, (void)description, (void)description_length;
 }
-static inline void treering_bench_stop(void) {}
-static inline int treering_bench_is_running(void) { return 0; }
-static inline size_t treering_bench_report(int verbosity, int format, int contents, char *buffer,
+TREERING_INLINE void treering_bench_stop(void) {}
+TREERING_INLINE int treering_bench_is_running(void) { return 0; }
+TREERING_INLINE size_t treering_bench_report(int verbosity, int format, int contents, char *buffer,
                                            size_t capacity)
 {
     return (void)verbosity, (void)format, (void)contents, (void)buffer, (void)capacity, 0;
 }
-static inline int treering_bench_arguments(int *count, char **arguments)
+TREERING_INLINE int treering_bench_arguments(int *count, char **arguments)
 {
     return (void)count, (void)arguments, 0;
 }
-static inline const char *treering_bench_arguments_help(void) { return ""; }
+TREERING_INLINE const char *treering_bench_arguments_help(void) { return ""; }
 
 #endif
 
 /* Whether something is recorded: one load. */
-static inline int treering_is_on(void)
+TREERING_INLINE int treering_is_on(void)
 {
 #if defined(TREERING_DISABLE)
     return 0;
@@ -328,7 +337,7 @@ static inline int treering_is_on(void)
 /* The id of the task of one place in the source, so that its name is looked up once: `site` is 0 at
  * first and then holds the id. While nothing is recorded yet it stays 0 and is asked for again. Two
  * threads that arrive together look it up both and find the same id. */
-static inline uint32_t treering_known_id(const uint32_t *site)
+TREERING_INLINE uint32_t treering_known_id(const uint32_t *site)
 {
 #if defined(__GNUC__) || defined(__clang__)
     const uint32_t id = __atomic_load_n(site, __ATOMIC_RELAXED);
@@ -338,7 +347,7 @@ static inline uint32_t treering_known_id(const uint32_t *site)
 #endif
 }
 
-static inline uint32_t treering_keep_id(uint32_t *site, uint32_t id)
+TREERING_INLINE uint32_t treering_keep_id(uint32_t *site, uint32_t id)
 {
 #if defined(__GNUC__) || defined(__clang__)
     __atomic_store_n(site, id, __ATOMIC_RELAXED);
@@ -348,14 +357,14 @@ static inline uint32_t treering_keep_id(uint32_t *site, uint32_t id)
     return id;
 }
 
-static inline uint32_t treering_id_of_site(uint32_t *site, const char *name, const char *file, uint32_t line)
+TREERING_INLINE uint32_t treering_id_of_site(uint32_t *site, const char *name, const char *file, uint32_t line)
 {
     const uint32_t id = treering_known_id(site);
     return id != 0 ? id : treering_keep_id(site, treering_task_at(name, file, line));
 }
 
 /* Enters the task of one place in the source; `site` as above. */
-static inline uint64_t treering_enter_site(uint32_t *site, const char *name, const char *file, uint32_t line)
+TREERING_INLINE uint64_t treering_enter_site(uint32_t *site, const char *name, const char *file, uint32_t line)
 {
     uint32_t id;
     if (!treering_is_on())
@@ -365,7 +374,7 @@ static inline uint64_t treering_enter_site(uint32_t *site, const char *name, con
 }
 
 /* The same for an activation that ends with the code that has the stack pointer `frame`. */
-static inline uint64_t treering_enter_site_frame(uint32_t *site, const char *name, const char *file,
+TREERING_INLINE uint64_t treering_enter_site_frame(uint32_t *site, const char *name, const char *file,
                                                  uint32_t line, uint64_t frame)
 {
     uint32_t id;
@@ -376,7 +385,7 @@ static inline uint64_t treering_enter_site_frame(uint32_t *site, const char *nam
 }
 
 /* Enters a leaf at one place in the source; `site` as above. */
-static inline treering_leaf treering_leaf_enter_site(uint32_t *site, const char *name, const char *file,
+TREERING_INLINE treering_leaf treering_leaf_enter_site(uint32_t *site, const char *name, const char *file,
                                                      uint32_t line, uint32_t timed_one_in)
 {
     const treering_leaf nothing = {0, 0};
@@ -390,14 +399,14 @@ static inline treering_leaf treering_leaf_enter_site(uint32_t *site, const char 
 }
 
 /* Leaves the leaf that is pointed to; does not call where it was not timed. */
-static inline void treering_leave_leaf(const treering_leaf *leaf)
+TREERING_INLINE void treering_leave_leaf(const treering_leaf *leaf)
 {
     if (leaf->node != 0)
         treering_leaf_leave(*leaf);
 }
 
 /* Leaves the activation whose token is pointed to; does not call where it was not recorded. */
-static inline void treering_leave_scope(const uint64_t *token)
+TREERING_INLINE void treering_leave_scope(const uint64_t *token)
 {
     if (*token != 0)
         treering_leave(*token);

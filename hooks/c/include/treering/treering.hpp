@@ -45,14 +45,14 @@ enum class Format : int {
 /// A task. Looks its name up when it is made, so make it once: it is as cheap to copy as a number.
 class Task {
 public:
-    explicit Task(const char *name) noexcept : id_(treering_task(name)) {}
-    explicit Task(const std::string &name) noexcept : Task(name.c_str()) {}
-    Task(const char *name, const char *file, std::uint32_t line) noexcept
+    TREERING_UNREPORTED explicit Task(const char *name) noexcept : id_(treering_task(name)) {}
+    TREERING_UNREPORTED explicit Task(const std::string &name) noexcept : Task(name.c_str()) {}
+    TREERING_UNREPORTED Task(const char *name, const char *file, std::uint32_t line) noexcept
         : id_(treering_task_at(name, file, line))
     {
     }
 
-    [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+    [[nodiscard]] TREERING_UNREPORTED std::uint32_t id() const noexcept { return id_; }
 
 private:
     std::uint32_t id_;
@@ -69,21 +69,24 @@ struct Site {
 /// An activation of a task: from when it is made until it is destroyed, by an exception too.
 class Scope {
 public:
-    explicit Scope(Task task) noexcept : token_(treering_is_on() ? treering_enter(task.id()) : 0) {}
-    explicit Scope(Site &site) noexcept
+    TREERING_UNREPORTED explicit Scope(Task task) noexcept
+        : token_(treering_is_on() ? treering_enter(task.id()) : 0)
+    {
+    }
+    TREERING_UNREPORTED explicit Scope(Site &site) noexcept
         : token_(treering_enter_site(&site.known, site.name, site.file, site.line))
     {
     }
     /// Looks the name up each time.
-    explicit Scope(const char *name) noexcept : Scope(named(name)) {}
-    explicit Scope(const std::string &name) noexcept : Scope(named(name.c_str())) {}
-    ~Scope() { treering_leave_scope(&token_); }
+    TREERING_UNREPORTED explicit Scope(const char *name) noexcept : Scope(named(name)) {}
+    TREERING_UNREPORTED explicit Scope(const std::string &name) noexcept : Scope(named(name.c_str())) {}
+    TREERING_UNREPORTED ~Scope() { treering_leave_scope(&token_); }
 
     Scope(const Scope &) = delete;
     Scope &operator=(const Scope &) = delete;
 
     /// Tells the size of the arguments of this activation.
-    void argument_size(std::uint64_t size) const noexcept
+    TREERING_UNREPORTED void argument_size(std::uint64_t size) const noexcept
     {
         if (token_ != 0)
             treering_argument_size(token_, size);
@@ -93,8 +96,8 @@ private:
     struct Token {
         std::uint64_t token;
     };
-    explicit Scope(Token token) noexcept : token_(token.token) {}
-    static Token named(const char *name) noexcept
+    TREERING_UNREPORTED explicit Scope(Token token) noexcept : token_(token.token) {}
+    TREERING_UNREPORTED static Token named(const char *name) noexcept
     {
         return Token{treering_is_on() ? treering_enter(treering_task(name)) : 0};
     }
@@ -105,15 +108,16 @@ private:
 /// An activation of a task in which no other is entered, which costs less: see treering_leaf.
 class Leaf {
 public:
-    explicit Leaf(Task task) noexcept : leaf_(treering_is_on() ? treering_leaf_enter(task.id()) : treering_leaf{})
+    TREERING_UNREPORTED explicit Leaf(Task task) noexcept
+        : leaf_(treering_is_on() ? treering_leaf_enter(task.id()) : treering_leaf{})
     {
     }
     /// All calls are counted, one in `timed_one_in` is timed, none for 0.
-    Leaf(Site &site, std::uint32_t timed_one_in) noexcept
+    TREERING_UNREPORTED Leaf(Site &site, std::uint32_t timed_one_in) noexcept
         : leaf_(treering_leaf_enter_site(&site.known, site.name, site.file, site.line, timed_one_in))
     {
     }
-    ~Leaf() { treering_leave_leaf(&leaf_); }
+    TREERING_UNREPORTED ~Leaf() { treering_leave_leaf(&leaf_); }
 
     Leaf(const Leaf &) = delete;
     Leaf &operator=(const Leaf &) = delete;
@@ -123,63 +127,63 @@ private:
 };
 
 /// Sets the profiler and starts recording; false where the library does not know it.
-inline bool set_profiler(Profiler profiler) noexcept
+inline TREERING_UNREPORTED bool set_profiler(Profiler profiler) noexcept
 {
     return treering_set_profiler(static_cast<int>(profiler)) == 0;
 }
 
 /// Stops recording.
-inline void clear_profiler() noexcept { treering_clear_profiler(); }
+inline TREERING_UNREPORTED void clear_profiler() noexcept { treering_clear_profiler(); }
 
 /// Writes the profile now; false where it could not be written.
-inline bool flush() noexcept { return treering_flush() == 0; }
+inline TREERING_UNREPORTED bool flush() noexcept { return treering_flush() == 0; }
 
 /// Adds a point to the memory plot.
-inline void point(std::string_view description) noexcept
+inline TREERING_UNREPORTED void point(std::string_view description) noexcept
 {
     treering_point(description.data(), description.size());
 }
 
 /// Marks the moment with a name, for `treering record` where that has started the program.
-inline void mark(std::string_view name) noexcept { treering_mark(name.data(), name.size()); }
+inline TREERING_UNREPORTED void mark(std::string_view name) noexcept { treering_mark(name.data(), name.size()); }
 
 /// Switches points of the memory plot on or off.
-inline void set_points(bool on) noexcept { treering_set_points(on); }
+inline TREERING_UNREPORTED void set_points(bool on) noexcept { treering_set_points(on); }
 
 /// Tells a parameter of the run.
-inline void parameter(std::string_view name, std::string_view value) noexcept
+inline TREERING_UNREPORTED void parameter(std::string_view name, std::string_view value) noexcept
 {
     treering_parameter(name.data(), name.size(), value.data(), value.size());
 }
 
 /// Tells a result of the run.
-inline void result(std::string_view name, std::string_view value) noexcept
+inline TREERING_UNREPORTED void result(std::string_view name, std::string_view value) noexcept
 {
     treering_result(name.data(), name.size(), value.data(), value.size());
 }
 
 /// Starts a benchmark.
-inline void bench_start(std::string_view name, std::string_view description) noexcept
+inline TREERING_UNREPORTED void bench_start(std::string_view name, std::string_view description) noexcept
 {
     treering_bench_start(name.data(), name.size(), description.data(), description.size());
 }
 
 /// Stops the benchmark.
-inline void bench_stop() noexcept { treering_bench_stop(); }
+inline TREERING_UNREPORTED void bench_stop() noexcept { treering_bench_stop(); }
 
 /// Takes the options for reports out of the arguments of main, and remembers them; false where one is
 /// wrong, which standard error tells.
-inline bool bench_arguments(int &count, char **arguments) noexcept
+inline TREERING_UNREPORTED bool bench_arguments(int &count, char **arguments) noexcept
 {
     return treering_bench_arguments(&count, arguments) == 0;
 }
 
 /// Lines about these options for the help of the program.
-inline std::string bench_arguments_help() { return treering_bench_arguments_help(); }
+inline TREERING_UNREPORTED std::string bench_arguments_help() { return treering_bench_arguments_help(); }
 
 /// The report of the benchmark as it is now. `contents` is a sum of TREERING_WITH_CALLGRAPH,
 /// TREERING_WITH_MEMPLOT and TREERING_WITHOUT_SUMMARY.
-inline std::string report(Verbosity verbosity, Format format, int contents)
+inline TREERING_UNREPORTED std::string report(Verbosity verbosity, Format format, int contents)
 {
     const auto write = [=](char *buffer, std::size_t capacity) {
         return treering_bench_report(static_cast<int>(verbosity), static_cast<int>(format), contents, buffer,

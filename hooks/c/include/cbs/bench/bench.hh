@@ -39,14 +39,14 @@ struct Options {
     enum Contents { CO_CALLGRAPH = 0x1, CO_MEMPLOT = 0x2, CO_NOSUMMARY = 0x4 };
 
     /// Everything as XML, if not told otherwise.
-    Options(Verbosity verbosity_ = VE_NORMAL, Format format_ = FO_XML,
+    TREERING_UNREPORTED Options(Verbosity verbosity_ = VE_NORMAL, Format format_ = FO_XML,
             int contents_ = CO_CALLGRAPH | CO_MEMPLOT)
         : verbosity(verbosity_), format(format_), contents(contents_)
     {
     }
 
     /// The verbosity with that number, from 0; the nearest one where there is none.
-    static Verbosity get_verbosity(int i)
+    TREERING_UNREPORTED static Verbosity get_verbosity(int i)
     {
         return i <= 0 ? VE_NONE : i == 1 ? VE_MINIMAL : i == 2 ? VE_NORMAL : VE_FULL;
     }
@@ -70,10 +70,10 @@ struct Known {
 /// The same, for the one thread that holds it. As C++98 knows no threads, it does not lock there.
 class Memory {
 public:
-    Memory() { mutex().lock(); }
-    ~Memory() { mutex().unlock(); }
+    TREERING_UNREPORTED Memory() { mutex().lock(); }
+    TREERING_UNREPORTED ~Memory() { mutex().unlock(); }
 
-    Known &known()
+    TREERING_UNREPORTED Known &known()
     {
         static Known known;
         return known;
@@ -87,11 +87,11 @@ private:
     typedef std::mutex Mutex;
 #else
     struct Mutex {
-        void lock() {}
-        void unlock() {}
+        TREERING_UNREPORTED void lock() {}
+        TREERING_UNREPORTED void unlock() {}
     };
 #endif
-    static Mutex &mutex()
+    TREERING_UNREPORTED static Mutex &mutex()
     {
         static Mutex mutex;
         return mutex;
@@ -105,16 +105,16 @@ typedef volatile unsigned long Count;
 #endif
 
 /// How often a benchmark was started or stopped: odd while one runs.
-inline Count &changes()
+inline TREERING_UNREPORTED Count &changes()
 {
     static Count changes(0);
     return changes;
 }
 
-inline bool is_running() { return changes() % 2 == 1; }
+inline TREERING_UNREPORTED bool is_running() { return changes() % 2 == 1; }
 
 /// 1 while tasks are not timed although a benchmark runs.
-inline Count &timer_is_off()
+inline TREERING_UNREPORTED Count &timer_is_off()
 {
     static Count off(0);
     return off;
@@ -122,7 +122,7 @@ inline Count &timer_is_off()
 
 /// Whether a task that is started is to be recorded. While the timer is off, it is started as one that is
 /// not, so that the stop that belongs to it ends no other.
-inline bool wants_start()
+inline TREERING_UNREPORTED bool wants_start()
 {
     if (!is_running())
         return false;
@@ -132,7 +132,7 @@ inline bool wants_start()
     return false;
 }
 
-inline void set_running(bool running)
+inline TREERING_UNREPORTED void set_running(bool running)
 {
     if (is_running() != running)
         changes() = changes() + 1;
@@ -142,7 +142,7 @@ inline void set_running(bool running)
 
 /// A number as its shortest text that is read back as the same number, always with a point.
 template <typename Number>
-std::string text_of(Number number)
+TREERING_UNREPORTED std::string text_of(Number number)
 {
     for (int digits = 15;; digits += 2) {
         std::ostringstream text;
@@ -158,20 +158,20 @@ std::string text_of(Number number)
     }
 }
 
-inline void tell_parameter(const std::string &name, const std::string &value)
+inline TREERING_UNREPORTED void tell_parameter(const std::string &name, const std::string &value)
 {
     Memory().known().parameters.push_back(std::make_pair(name, value));
     treering_parameter(name.data(), name.size(), value.data(), value.size());
 }
 
-inline void tell_result(const std::string &name, const std::string &value)
+inline TREERING_UNREPORTED void tell_result(const std::string &name, const std::string &value)
 {
     Memory().known().results.push_back(std::make_pair(name, value));
     treering_result(name.data(), name.size(), value.data(), value.size());
 }
 
 
-inline std::string report(const Options &options)
+inline TREERING_UNREPORTED std::string report(const Options &options)
 {
     std::string text;
     const int verbosity = options.verbosity, format = options.format;
@@ -188,7 +188,7 @@ inline std::string report(const Options &options)
 } // namespace detail
 
 /// Starts a benchmark. What the one before recorded is forgotten.
-inline void start(const std::string &name, const std::string &description)
+inline TREERING_UNREPORTED void start(const std::string &name, const std::string &description)
 {
     detail::Known fresh;
     fresh.name = name;
@@ -199,14 +199,14 @@ inline void start(const std::string &name, const std::string &description)
 }
 
 /// Stops the benchmark. Tasks are not recorded until the next start.
-inline void stop()
+inline TREERING_UNREPORTED void stop()
 {
     detail::set_running(false);
     treering_bench_stop();
 }
 
 /// Starts the benchmark again under the same name, with the parameters and results it has.
-inline void restart()
+inline TREERING_UNREPORTED void restart()
 {
     const detail::Known known = detail::Memory().known();
     start(known.name, known.description);
@@ -218,8 +218,14 @@ inline void restart()
 
 // parameter(name, value) and result(name, value) for texts and for every type of number.
 #define TREERING_BENCH_VALUE_(Type, Text)                                                            \
-    inline void parameter(const std::string &name, Type value) { detail::tell_parameter(name, Text); } \
-    inline void result(const std::string &name, Type value) { detail::tell_result(name, Text); }
+    inline TREERING_UNREPORTED void parameter(const std::string &name, Type value)                   \
+    {                                                                                                \
+        detail::tell_parameter(name, Text);                                                          \
+    }                                                                                                \
+    inline TREERING_UNREPORTED void result(const std::string &name, Type value)                      \
+    {                                                                                                \
+        detail::tell_result(name, Text);                                                             \
+    }
 #define TREERING_BENCH_NUMBER_(Type) TREERING_BENCH_VALUE_(Type, detail::text_of(value))
 /// Tells a parameter or a result of the benchmark, before or after stop(); the last value counts.
 TREERING_BENCH_VALUE_(const std::string &, value)
@@ -248,31 +254,31 @@ typedef uint32_t TaskId;
 
 /// The id of the task with that name, which stays the same for the whole run: got once, it saves the
 /// look-up at each start. A name ends at its first zero byte.
-inline TaskId task_id(const std::string &name) { return treering_task(name.c_str()); }
+inline TREERING_UNREPORTED TaskId task_id(const std::string &name) { return treering_task(name.c_str()); }
 
 /// Starts a task, if a benchmark runs.
-inline void task_start(const std::string &name)
+inline TREERING_UNREPORTED void task_start(const std::string &name)
 {
     if (detail::wants_start())
         treering_task_start_named(name.data(), name.size());
 }
 
 /// The same without a copy of the name.
-inline void task_start(const char *name)
+inline TREERING_UNREPORTED void task_start(const char *name)
 {
     if (detail::wants_start())
         treering_task_start_named(name, std::char_traits<char>::length(name));
 }
 
 /// The same by the id of the task.
-inline void task_start(TaskId id)
+inline TREERING_UNREPORTED void task_start(TaskId id)
 {
     if (detail::wants_start())
         treering_task_start(id);
 }
 
 /// Stops the task that was started last, if a benchmark runs.
-inline void task_stop()
+inline TREERING_UNREPORTED void task_stop()
 {
     if (detail::is_running())
         treering_task_stop();
@@ -283,10 +289,13 @@ inline void task_stop()
 /// It ends the activation that it started, and none when its benchmark is over or was started
 /// again meanwhile. A name ends at its first zero byte.
 struct ScopedTask {
-    ScopedTask(const std::string &name) : run_(0), token_(0) { begin(name.c_str()); }
-    ScopedTask(const char *name) : run_(0), token_(0) { begin(name); }
-    ScopedTask(TaskId id) : run_(detail::changes()), token_(is_wanted() ? treering_enter(id) : 0) {}
-    ~ScopedTask()
+    TREERING_UNREPORTED ScopedTask(const std::string &name) : run_(0), token_(0) { begin(name.c_str()); }
+    TREERING_UNREPORTED ScopedTask(const char *name) : run_(0), token_(0) { begin(name); }
+    TREERING_UNREPORTED ScopedTask(TaskId id)
+        : run_(detail::changes()), token_(is_wanted() ? treering_enter(id) : 0)
+    {
+    }
+    TREERING_UNREPORTED ~ScopedTask()
     {
         if (token_ != 0 && run_ == detail::changes())
             treering_leave(token_);
@@ -296,14 +305,14 @@ private:
     ScopedTask(const ScopedTask &);
     ScopedTask &operator=(const ScopedTask &);
 
-    void begin(const char *name) TREERING_BENCH_NOEXCEPT_
+    TREERING_UNREPORTED void begin(const char *name) TREERING_BENCH_NOEXCEPT_
     {
         run_ = detail::changes();
         if (is_wanted())
             token_ = treering_enter(treering_task(name));
     }
 
-    bool is_wanted() const { return run_ % 2 == 1 && detail::timer_is_off() == 0; }
+    TREERING_UNREPORTED bool is_wanted() const { return run_ % 2 == 1 && detail::timer_is_off() == 0; }
 
     unsigned long run_;
     uint64_t token_;
@@ -311,14 +320,14 @@ private:
 
 /// Switches the timer off or on, at any time, also between a start and its stop: tasks that are started
 /// while it is off are not recorded, and belong to the task that runs. It is on at first.
-inline void enable_timer(bool on) { detail::timer_is_off() = on ? 0 : 1; }
+inline TREERING_UNREPORTED void enable_timer(bool on) { detail::timer_is_off() = on ? 0 : 1; }
 
 /// Switches the memory plot off or on, with the points that start and stop take. It is on at first,
 /// unless the environment says TREERING_MEMPLOT=off; then it stays off.
-inline void enable_memplot(bool on) { treering_set_points(on); }
+inline TREERING_UNREPORTED void enable_memplot(bool on) { treering_set_points(on); }
 
 /// Adds a point to the memory plot.
-inline void memplot(const std::string &description)
+inline TREERING_UNREPORTED void memplot(const std::string &description)
 {
     treering_point(description.data(), description.size());
 }
@@ -328,22 +337,25 @@ inline void memplot(const std::string &description)
 ///
 /// The reports are written when the benchmark stops, or when the program ends while one runs.
 /// False, after a line on standard error, where one of them is wrong; then all arguments stay.
-inline bool parse_arguments(int &count, char **arguments)
+inline TREERING_UNREPORTED bool parse_arguments(int &count, char **arguments)
 {
     return treering_bench_arguments(&count, arguments) == 0;
 }
 
 /// Lines about these options for the help of the program.
-inline std::string arguments_help() { return treering_bench_arguments_help(); }
+inline TREERING_UNREPORTED std::string arguments_help() { return treering_bench_arguments_help(); }
 
 /// Writes a report to a stream.
-inline void dump(std::ostream &stream, Options options) { stream << detail::report(options) << std::flush; }
+inline TREERING_UNREPORTED void dump(std::ostream &stream, Options options)
+{
+    stream << detail::report(options) << std::flush;
+}
 
 /// Writes a report to std::cout.
-inline void print(Options options) { dump(std::cout, options); }
+inline TREERING_UNREPORTED void print(Options options) { dump(std::cout, options); }
 
 /// Writes a report to a file, which is replaced; says so on std::cerr if that was not possible.
-inline void save(const std::string &filename, Options options)
+inline TREERING_UNREPORTED void save(const std::string &filename, Options options)
 {
     std::ofstream stream(filename.c_str(), std::ios::out | std::ios::binary);
     dump(stream, options);
