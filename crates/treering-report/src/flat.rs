@@ -270,7 +270,7 @@ impl<'a> Listing<'a> {
         }
         if self.details.has_memory {
             lines.push(
-                "live, peak: what the function itself allocated and did not free, at the end and at most",
+                "live: what the function itself allocated and did not free; peak: the most of it at once, at least",
             );
         }
         if self.graph.functions.iter().any(|cost| cost.cycle.is_some()) {

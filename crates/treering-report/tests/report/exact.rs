@@ -59,7 +59,7 @@ fn flat_profile_is_corrected_and_says_how_sure_it_is() {
             the cost of measuring is subtracted; ±: how far the true self cost may be from it
             (time unresolved): calls are exact, but a call is too short to be told from measuring it
             exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
-            live, peak: what the function itself allocated and did not free, at the end and at most
+            live: what the function itself allocated and did not free; peak: the most of it at once, at least
         "#]],
     );
 }
@@ -88,7 +88,7 @@ fn raw_flat_profile_says_that_the_bias_is_in_it() {
             % total, total: with everything it called, recursion counted once; % is of the whole run
             self/call, total/call: averages over the calls
             exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
-            live, peak: what the function itself allocated and did not free, at the end and at most
+            live: what the function itself allocated and did not free; peak: the most of it at once, at least
         "#]],
     );
 }
@@ -120,7 +120,7 @@ fn other_metrics_have_neither_bias_nor_uncertainty() {
             % total, total: with everything it called, recursion counted once; % is of the whole run
             self/call, total/call: averages over the calls
             exits: successes; redos: further solutions asked for; fails: no further one; cuts: choices given up
-            live, peak: what the function itself allocated and did not free, at the end and at most
+            live: what the function itself allocated and did not free; peak: the most of it at once, at least
         "#]],
     );
 }
