@@ -1,6 +1,6 @@
 // The actions of the keys. Letters act only outside of inputs and without Ctrl, Alt and Meta.
 
-import { functionKey, go, route, select, spanOf, VIEWS, type Step } from "./route.ts";
+import { go, route, select, spanOf, VIEWS, type Step } from "./route.ts";
 import { analysis, helpOpen, menu, theProfile, threadsOpen } from "./state.ts";
 import { centralLine } from "./ui/central.tsx";
 import { nextHottest } from "./ui/code.tsx";
@@ -28,7 +28,7 @@ export function addStep(kind: Step["kind"], library = false, fn = route.peek().f
   if (fn <= 0 || theProfile().head.shape !== "tree") return;
   const module = theProfile().module(fn);
   if (library && !module) return;
-  const target = library ? `m:${module}` : `f:${functionKey(fn)}`;
+  const target = library ? `m:${module}` : `f:${theProfile().key(fn)}`;
   go({ steps: [...steps, { kind, target }], zoom: [] });
 }
 

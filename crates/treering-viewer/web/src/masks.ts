@@ -5,7 +5,7 @@ import { findMatches, knownMatches } from "./matcher.ts";
 import { runCost } from "./measures.ts";
 import { parseQuery, type Searchable } from "./model/search.ts";
 import { basename } from "./profile.ts";
-import { findFunction, route } from "./route.ts";
+import { route } from "./route.ts";
 import { analysis, failed, theProfile } from "./state.ts";
 
 /** By function: 1 where a transform's target means it. */
@@ -13,7 +13,7 @@ export function maskOf(target: string): Uint8Array {
   const mask = new Uint8Array(theProfile().functions);
   const [kind, text] = [target.slice(0, 2), target.slice(2)];
   if (kind === "f:") {
-    const fn = findFunction(text);
+    const fn = theProfile().find(text);
     if (fn !== null) mask[fn] = 1;
     return mask;
   }

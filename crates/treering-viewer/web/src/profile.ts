@@ -387,7 +387,8 @@ export class Profile {
     const full = splitName(this.fullName(fn), true);
     const fullText = full.qualifier + full.last + full.tail;
     if (!this.#alike.has(`${fullText}\0`)) return full;
-    const place = basename(this.module(fn)) || basename(this.file(fn));
+    const module = basename(this.module(fn));
+    const place = module && !this.#alike.has(`${fullText}\0${module}`) ? module : this.#source(fn) || module;
     return place ? { ...full, tail: `${full.tail} [${place}]` } : full;
   }
 
@@ -407,7 +408,9 @@ export class Profile {
       const short = splitName(this.fullName(fn));
       const full = splitName(this.fullName(fn), true);
       note(short.qualifier + short.last + short.tail);
-      note(`${full.qualifier + full.last + full.tail}\0`);
+      const fullText = full.qualifier + full.last + full.tail;
+      note(`${fullText}\0`);
+      note(`${fullText}\0${basename(this.module(fn))}`);
     }
     return alike;
   }
@@ -435,14 +438,38 @@ export class Profile {
 
   /** `formula · formula.cpp:48`. */
   place(fn: number): string {
-    const file = basename(this.file(fn));
-    const line = this.line(fn);
-    const source = file && line ? `${file}:${line}` : file;
-    return [basename(this.module(fn)), source].filter(Boolean).join(" · ");
+    return [basename(this.module(fn)), this.#source(fn)].filter(Boolean).join(" · ");
   }
 
-  /** The function of that name; of several the one in `module`, or the first. */
-  find(name: string, module?: string): number | null {
+  /** `formula.cpp:48`, as far as it is known. */
+  #source(fn: number): string {
+    const [file, line] = [basename(this.file(fn)), this.line(fn)];
+    return file && line ? `${file}:${line}` : file;
+  }
+
+  /** The name by which an address finds a function: with as many of its module, its place and its number as tell it from others. */
+  key(fn: number): string {
+    const parts = [this.fullName(fn), basename(this.module(fn)), this.#source(fn)];
+    for (let known = 1; known <= parts.length; known++) {
+      const key = parts.slice(0, known).join("\t");
+      if (this.find(key) === fn) return key;
+    }
+    return [...parts, this.#like(parts).indexOf(fn)].join("\t");
+  }
+
+  /** The function of a key. Where the rest of it fits none, the first that its beginning fits. */
+  find(key: string): number | null {
+    const parts = key.split("\t");
+    const number = Number(parts[3] ?? 0);
+    for (let known = Math.min(3, parts.length); known > 0; known--) {
+      const found = this.#like(parts.slice(0, known));
+      if (found.length) return found[number] ?? found[0];
+    }
+    return null;
+  }
+
+  /** The functions of a name, and of a module and a place where these are given. */
+  #like([name, module, source]: string[]): number[] {
     if (!this.#byName) {
       this.#byName = new Map();
       for (let fn = 0; fn < this.functions; fn++) {
@@ -451,9 +478,8 @@ export class Profile {
         else this.#byName.set(this.fullName(fn), [fn]);
       }
     }
-    const all = this.#byName.get(name);
-    if (!all) return null;
-    return (module === undefined ? undefined : all.find((fn) => basename(this.module(fn)) === module)) ?? all[0];
+    const all = this.#byName.get(name) ?? [];
+    return module === undefined ? all : all.filter((fn) => basename(this.module(fn)) === module && (source === undefined || this.#source(fn) === source));
   }
 }
 

@@ -3,7 +3,6 @@
 import { signal } from "@preact/signals";
 import { readSpan } from "./model/moment.ts";
 import type { Span } from "./model/timeline.ts";
-import { basename } from "./profile.ts";
 import { analysis, notice, theProfile } from "./state.ts";
 
 export const VIEWS = ["overview", "flame", "sandwich", "graph", "tree", "callers"] as const;
@@ -94,7 +93,7 @@ export function encode(state: Route): string {
   const plain = defaults();
   const parts: string[] = [];
   const put = (key: string, value: string) => parts.push(`${key}=${encodeURIComponent(value).replace(/%20/g, "+")}`);
-  if (state.fn >= 0) put("fn", functionKey(state.fn));
+  if (state.fn >= 0) put("fn", theProfile().key(state.fn));
   for (const key of ["view", "tab", "unit", "lineUnit", "sort", "direction", "colour", "side", "change", "q", "theme", "pane", "mode", "order"] as const) {
     if (state[key] !== plain[key]) put(key, state[key]);
   }
@@ -108,7 +107,7 @@ export function encode(state: Route): string {
   if (state.tracks) put("tracks", String(state.tracks));
   if (state.column) put("column", String(Math.round(state.column / 1e3)));
   if (state.window) put("window", state.window.map((ns) => Math.round(ns / 1e3)).join("-"));
-  if (state.zoom.length) put("zoom", state.zoom.map(functionKey).join("\n"));
+  if (state.zoom.length) put("zoom", state.zoom.map((fn) => theProfile().key(fn)).join("\n"));
   if (state.sizes.length) put("sizes", state.sizes.map((size) => Math.round(size)).join(","));
   return parts.join("&");
 }
@@ -168,7 +167,7 @@ function read(state: Route, key: string, value: string) {
   const oneOf = <T extends string>(known: readonly T[]): T | undefined => known.find((item) => item === value);
   const metric = () => theProfile().head.metrics.findIndex((metric) => metric.name === value && !metric.level);
   switch (key) {
-    case "fn": state.fn = findFunction(value) ?? -1; break;
+    case "fn": state.fn = theProfile().find(value) ?? -1; break;
     case "view": state.view = oneOf(VIEWS) ?? state.view; break;
     case "tab": state.tab = oneOf(tabs()) ?? state.tab; break;
     case "unit": state.unit = oneOf(UNITS) ?? state.unit; break;
@@ -190,7 +189,7 @@ function read(state: Route, key: string, value: string) {
     case "second": state.second = metric() >= 0 ? metric() : null; break;
     case "kind": state.category = /^[0-4]$/.test(value) ? Number(value) : null; break;
     case "least": state.least = Number(value) >= 0 && Number(value) < 1 ? Number(value) : state.least; break;
-    case "zoom": state.zoom = value.split("\n").map((name) => findFunction(name) ?? 0); break;
+    case "zoom": state.zoom = value.split("\n").map((name) => theProfile().find(name) ?? 0); break;
     case "hops": state.hops = /^[0-4]$/.test(value) ? Number(value) : state.hops; break;
     case "sizes": state.sizes = value.split(",").map(Number).filter(Number.isFinite); break;
     case "x": {
@@ -206,17 +205,6 @@ function read(state: Route, key: string, value: string) {
       state.window = span && span.period === null && span.from < theProfile().head.time!.lengthNs ? [span.from, Math.min(span.to, theProfile().head.time!.lengthNs)] : null;
     }
   }
-}
-
-/** A function's name for the hash, with its module where several share the name. */
-export function functionKey(fn: number): string {
-  const name = theProfile().fullName(fn);
-  return theProfile().find(name) === fn ? name : `${name}\t${basename(theProfile().module(fn))}`;
-}
-
-export function findFunction(key: string): number | null {
-  const [name, module] = key.split("\t");
-  return theProfile().find(name, module);
 }
 
 /** Changes what is shown. `keep` replaces the history entry: for typing, sizes, and hovering. */
