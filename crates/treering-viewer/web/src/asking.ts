@@ -58,7 +58,7 @@ export function giveWorker(part: Part, text: string, last: boolean) {
   client?.give(part, text, last);
 }
 
-/** Shows a theProfile(); what needs its tree waits for the worker. */
+/** Shows a profile; what needs its tree waits for the worker. */
 export function start(given: Profile) {
   setProfile(given);
   route.value = decode(location.hash);
@@ -147,7 +147,7 @@ async function lookedUp(of: Profile, steps: Step[]) {
 
 /** A transform that is not possible is not done, and said. */
 function leaveOut(slow: Step, steps: Step[]) {
-  notice.value = `“${visible(slow.target.slice(2))}” takes too long on the names of this theProfile(), so nothing is left out by it; write it without nested repetition`;
+  notice.value = `“${visible(slow.target.slice(2))}” takes too long on the names of this profile, so nothing is left out by it; write it without nested repetition`;
   go({ steps: steps.filter((step) => step !== slow) }, true);
 }
 
@@ -179,7 +179,7 @@ function transforms(steps: Step[]): Transform[] {
   });
 }
 
-/** Functions and arcs of a theProfile() that has no tree. */
+/** Functions and arcs of a profile that has no tree. */
 function fixedAnalysis(metric: number): Analysis {
   const shown = { now: runCost(metric, "now"), base: runCost(metric, "base") };
   return analysisOf(theProfile().data.fixed[metric] as Fixed, metric, theProfile().functions, shown, theProfile().head.metrics[metric].totals === "estimated");
@@ -246,7 +246,7 @@ export function askWaited(): Promise<number[] | null> {
   return client.ask({ op: "waited" });
 }
 
-/** The cost of every thread in the present metric, in the whole theProfile(). */
+/** The cost of every thread in the present metric, in the whole profile. */
 export async function askThreads(): Promise<ThreadCost[]> {
   return allVisible(await client.ask<ThreadCost[]>({ op: "threads", metric: route.peek().metric }));
 }
