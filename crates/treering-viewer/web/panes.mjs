@@ -59,6 +59,7 @@ await intervals();
 await badges();
 await recursion();
 await differences();
+await shares();
 await divided();
 await versions();
 await lines();
@@ -164,6 +165,35 @@ async function differences() {
     check((await text(row)).includes("−0.001") || (await text(row)).includes("−1.000"), `${view} has the sign: ${await text(row)}`);
   }
   await show({ view: "overview" });
+}
+
+/** The columns of a difference differ by the change in every unit, which percents have of the base's run; a function that one run alone ran is new or gone. */
+async function shares() {
+  const [base, head] = [made("shorter.folded"), made("longer.folded")];
+  await open(head, "--diff", base);
+  const number = (text) => Number(text.replace(/[▲+]\s?/, "").replace(/[▼−]\s?/, "-").replace("–", "0").replace(/,/g, ""));
+  const runs = [178, 216];
+  const changes = { run: (base, now) => (100 * (now - base)) / runs[0], natural: (base, now) => now - base };
+  const normalised = { run: (base, now) => 100 * (now / runs[1] - base / runs[0]), natural: (base, now) => now - (base * runs[1]) / runs[0] };
+  for (const [unit, isNormalised] of [["run", false], ["natural", false], ["run", true], ["natural", true]]) {
+    await show({ unit, lineUnit: unit, normalised: isNormalised, view: "overview" }, "b");
+    const right = (isNormalised ? normalised : changes)[unit](50, 170);
+    const digit = unit === "run" ? 0.1 : 1;
+    const table = Object.values(await cells("b")).slice(0, 3).map(number);
+    const line = await page.$$eval(".central-table .row:not(.head)", (rows) => rows.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent)));
+    await show({ view: "tree" });
+    const tree = await page.$$eval(".tree .row:not(.head)", (rows) => rows.map((row) => [...row.children].slice(0, 3).map((cell) => cell.textContent)));
+    for (const [where, [before, now, by]] of [["table", table], ...line.map((one) => ["central line", one.map(number)]), ...tree.map((one) => ["tree", one.map(number)])]) {
+      check(Math.abs(now - before - by) <= 1.51 * digit, `${unit}, ${isNormalised}: in the ${where} ${before} and ${now} differ by ${by}`);
+    }
+    check(Math.abs(table[2] - right) <= 0.51 * digit && line.every((one) => Math.abs(number(one[2]) - right) <= 0.51 * digit), `${unit}, ${isNormalised}: b changed by ${table} and ${line}, not by ${right}`);
+    check(tree.length > 3, `the tree has ${tree}`);
+  }
+  await show({ unit: "natural", normalised: false, view: "overview" });
+  const tags = Object.fromEntries(await page.$$eval(".functions .row:not(.head)", (rows) => rows.map((row) => [row.querySelector(".name").title, row.querySelector(".tag")?.textContent ?? ""])));
+  check(tags.appears === "new" && tags.vanishes === "gone" && Object.values(tags).filter(Boolean).length === 2, `what one run alone ran: ${JSON.stringify(tags)}`);
+  check((await texts(".functions .chip")).filter((one) => /new|gone/.test(one)).join() === "new 1,gone 1", `the chips: ${await texts(".functions .chip")}`);
+  check((await text(".strip")).includes("total 50 → 170, +120"), `the strip says ${await text(".strip")}`);
 }
 
 /** Where calls were counted, a change is divided, and the first sentence is that of the text report. */

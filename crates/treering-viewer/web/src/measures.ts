@@ -3,7 +3,7 @@
 import type { Analysis, Side } from "./model/analysis.ts";
 import { intervalOf, type Measure } from "./model/interval.ts";
 import type { Merged } from "./model/merged.ts";
-import { route } from "./route.ts";
+import { isCompared, route } from "./route.ts";
 import { analysis, secondAnalysis, theProfile } from "./state.ts";
 
 /** The cost that percents are of: that of the run, or of its selected part. */
@@ -15,6 +15,23 @@ export function runCost(metric: number, side: "now" | "base"): number {
 export function wholeCost(metric: number, side: "now" | "base"): number {
   const known = theProfile().head.metrics[metric];
   return side === "base" ? known.baseCost : known.runCost;
+}
+
+/** The cost that percents of a side are of: of two profiles as they were measured, that of the base's run, so that they differ by the change. */
+export function percentCost(metric: number, side: "now" | "base"): number {
+  const isMeasured = theProfile().head.baseRuns !== null && !route.value.normalised;
+  return (isMeasured && runCost(metric, "base")) || runCost(metric, side);
+}
+
+/** The number by which costs of the base are multiplied where both runs are taken as equally long. */
+export function baseFactor(metric: number): number {
+  const [base, now] = [runCost(metric, "base"), runCost(metric, "now")];
+  return route.value.normalised && !isCompared() && base > 0 ? now / base : 1;
+}
+
+/** The cost that changes are parts of. */
+export function changeCost(metric: number): number {
+  return percentCost(metric, isCompared() ? "base" : "now") || 1;
 }
 
 /** The costs of the selected part of the run; null where it is shown as a whole. */

@@ -118,6 +118,18 @@ fn panes_state_the_facts_of_each_profile() {
     let Some(mut command) = driver("panes.mjs") else { return };
     let session = Session::new();
     file(&session, "recursion.folded", "main;idle 0\nmain;fact;fact 5\nmain;even;odd;even 4\nmain;work 9\n");
+    // `inner` has a cost of its own in the longer run alone, and `outer` in the shorter one; both run in both.
+    let common = "main;inner;x 3\n";
+    file(
+        &session,
+        "shorter.folded",
+        &format!("{common}main;a 100\nmain;b 50\nmain;vanishes;x 20\nmain;outer 5\n"),
+    );
+    file(
+        &session,
+        "longer.folded",
+        &format!("{common}main;a 10\nmain;b 170\nmain;appears;x 20\nmain;outer;x 5\nmain;inner 8\n"),
+    );
     let both =
         "main;grown GROWN\n main;shrunk SHRUNK\n main;little_more MORE\n main;little_less LESS\n main;same 5";
     for (name, [grown, shrunk, more, less]) in

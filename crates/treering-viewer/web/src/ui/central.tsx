@@ -7,10 +7,10 @@ import type { Analysis } from "../model/analysis.ts";
 import type { Measure } from "../model/interval.ts";
 import { NONE } from "../model/tree.ts";
 import { PORTS, type Port, type Ports, type SplitParts } from "../profile.ts";
-import { measureOf, runCost } from "../measures.ts";
+import { baseFactor, measureOf, runCost } from "../measures.ts";
 import { go, route, select, shownMetric, sideName } from "../route.ts";
 import { analysis, generation, theProfile } from "../state.ts";
-import { callsText, costColumn, delta, text, type Column } from "./cost.ts";
+import { callsText, costColumn, delta, percentWords, text, type Column } from "./cost.ts";
 import { Bar, DeltaBar, Empty, FunctionName, font, PaneHead, rowId, textWidth, useSize, widest } from "./parts.tsx";
 import { fitting } from "./columns.ts";
 import { ofFunction } from "./menu.tsx";
@@ -126,7 +126,7 @@ export function Central() {
       <PaneHead title="Central line" note="callers above, callees below; the columns add up">
         <label class="small">in{" "}
           <select value={lineUnit} onChange={(event) => go({ lineUnit: event.currentTarget.value as "run" }, true)}>
-            <option value="natural">{unitName}</option><option value="run">% of run</option>
+            <option value="natural">{unitName}</option><option value="run">{profile.head.baseRuns ? percentWords() : "% of run"}</option>
           </select>
         </label>
       </PaneHead>
@@ -355,7 +355,7 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
   const sumRow = (base: number, now: number, parts: SplitParts | null, right: boolean, words: string) => (
     <div class="row sum" role="row">
       {has("base") && <span role="gridcell" class="r">{text(baseColumn, baseColumn.value(base))}</span>}<span role="gridcell" class="r">{text(column, column.value(now))}</span>
-      <span role="gridcell" class="r">{delta(column, column.value(now - base))}</span>{partCells(parts)}{has("bar") && <span aria-hidden="true" />}
+      <span role="gridcell" class="r">{delta(column, column.value(now - base * baseFactor(found.metric)))}</span>{partCells(parts)}{has("bar") && <span aria-hidden="true" />}
       <span role="gridcell" class={right ? "ok" : "wrong"}>{right ? `✓ ${words}` : "✗ does not add up"}</span>
     </div>
   );

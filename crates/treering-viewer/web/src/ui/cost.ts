@@ -1,7 +1,7 @@
 // Costs as the reader wants to see them.
 
-import { partMeasure, runCost } from "../measures.ts";
-import { isCompared, shownMetric, type CostUnit } from "../route.ts";
+import { baseFactor, partMeasure, percentCost, runCost } from "../measures.ts";
+import { isCompared, route, shownMetric, type CostUnit } from "../route.ts";
 import { analysis, theProfile } from "../state.ts";
 import { format, grouped, PERCENT, scaleFor, signed, type Scale } from "../model/numbers.ts";
 
@@ -19,13 +19,13 @@ export interface Column {
 export function costColumn(unit: CostUnit, largest: number, side: "now" | "base" = "now", metric = shownMetric()): Column {
   const known = theProfile().head.metrics[metric];
   const whole = runCost(metric, side);
-  const column = unitColumn(isCompared() ? "natural" : unit, largest, metric, whole);
+  const column = unitColumn(isCompared() ? "natural" : unit, largest, metric, percentCost(metric, side), side === "base" ? baseFactor(metric) : 1);
   // Where samples weigh differently, a share of the cost is no share of their number.
   const samples = known.weights ? null : side === "base" ? known.baseSamples : known.runSamples;
   return { ...column, ofShare: (share, parent, calls) => column.value(share * whole, parent, calls, samples === null ? undefined : share * samples) };
 }
 
-function unitColumn(unit: CostUnit, largest: number, metric: number, whole: number): Omit<Column, "ofShare"> {
+function unitColumn(unit: CostUnit, largest: number, metric: number, whole: number, factor: number): Omit<Column, "ofShare"> {
   const known = theProfile().head.metrics[metric];
   switch (unit) {
     case "run":
@@ -40,7 +40,7 @@ function unitColumn(unit: CostUnit, largest: number, metric: number, whole: numb
     }
     default: {
       const scale = scaleFor(known.unit, largest, true);
-      return { head: scale.suffix, scale, value: (cost) => cost };
+      return { head: scale.suffix, scale, value: (cost) => cost * factor };
     }
   }
 }
@@ -67,11 +67,18 @@ export function callsText(calls: number | null): string {
   return calls === null || (calls === 0 && theProfile().head.countsApart) ? "" : grouped(calls);
 }
 
+/** The base of percents in a difference. */
+export function percentWords(): string {
+  return route.value.normalised ? "% of each run" : "% of the base’s run";
+}
+
 /** The units that the present metric can be shown in. */
 export function unitsOf(metric: number): [CostUnit, string][] {
   const known = theProfile().head.metrics[metric];
   const natural = { nanoseconds: "time", bytes: "bytes", count: known.name }[known.unit];
   if (isCompared()) return [["natural", `${natural} per second`]];
+  // Rows of a difference have a change, which no parent and no call has.
+  if (theProfile().head.baseRuns) return [["run", percentWords()], ["natural", natural]];
   const units: [CostUnit, string][] = [["run", partMeasure(metric) ? "% of selection" : "% of run"], ["parent", "% of parent"], ["natural", natural]];
   if (analysis.value?.calls) units.push(["call", "per call"]);
   if (known.samples !== null) units.push(["samples", "samples"]);

@@ -8,7 +8,7 @@ import { NONE } from "../model/tree.ts";
 import { firstFork } from "../model/fork.ts";
 import type { Merged, MergedOf, Request } from "../model/merged.ts";
 import { matches } from "../masks.ts";
-import { nodeMeasure, runCost } from "../measures.ts";
+import { changeCost, nodeMeasure, runCost } from "../measures.ts";
 import { go, isCompared, isDifference, route, select } from "../route.ts";
 import { analysis, hasTree, hovered, theProfile } from "../state.ts";
 import { changeFill, fill, inkOn, moduleHues, palette } from "./colours.ts";
@@ -114,7 +114,7 @@ function paint(context: CanvasRenderingContext2D, tree: MergedOf, node: number,
   let colour: string;
   if (tree.total.length > tree.stride) {
     const change = changeBetween(tree.metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node));
-    colour = changeFill(change.by / (runCost(tree.metric, "base") || 1), change.sure || change.half === 0);
+    colour = changeFill(change.by / changeCost(tree.metric), change.sure || change.half === 0);
   } else {
     colour = fill(fn, inlined, tree.self[0][node], whole, look.hues);
   }
@@ -163,7 +163,7 @@ function label(context: CanvasRenderingContext2D, tree: MergedOf, node: number, 
   const middle = y + ROW / 2;
   if (width >= 150 && whole > 0) {
     const change = tree.total.length > tree.stride;
-    const share = change ? (tree.total[0][node] - tree.total[tree.stride][node]) / (runCost(tree.metric, "base") || 1) : tree.total[0][node] / whole;
+    const share = change ? changeBetween(tree.metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node)).by / changeCost(tree.metric) : tree.total[0][node] / whole;
     const number = change && isCompared() ? changeText(tree, node) : change ? `${share < 0 ? "−" : "+"}${grouped(Math.abs(share) * 100, 1)}` : grouped(share * 100, 1);
     const wide = textWidth(number, plain);
     context.fillStyle = ink.ink;

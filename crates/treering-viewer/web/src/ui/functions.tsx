@@ -9,10 +9,10 @@ import { otherSlots, type Slots, slotsOf } from "../model/timeline.ts";
 import type { Analysis } from "../model/analysis.ts";
 import { CATEGORIES, type Split } from "../profile.ts";
 import { matches } from "../masks.ts";
-import { functionInterval, interval, measureOf, runCost } from "../measures.ts";
+import { baseFactor, functionInterval, interval, measureOf, runCost } from "../measures.ts";
 import { againstOf, go, isCompared, route, select, shownMetric, spanOf, type Route, type Sort } from "../route.ts";
 import { analysis, generation, secondAnalysis, theProfile } from "../state.ts";
-import { between, callsText, costColumn, delta, text } from "./cost.ts";
+import { between, callsText, costColumn, delta, percentWords, text } from "./cost.ts";
 import { Bar, DeltaBar, FunctionName, Kind, PaneHead, rowFont, rowHeight, Rows, useSize, widest } from "./parts.tsx";
 import { fitting, type Yielding } from "./columns.ts";
 import { ofFunction } from "./menu.tsx";
@@ -24,8 +24,9 @@ export interface Change {
   by: number;
   half: number;
   sure: boolean;
-  kind: "less" | "more" | "new" | "gone" | "within";
 }
+
+type Kinds = "less" | "more" | "new" | "gone" | "within";
 
 /** The change of a function's cost between base and new; `which` is self or total. */
 export function changeOf(found: Analysis, which: "self" | "total", fn: number): Change {
@@ -81,8 +82,6 @@ function perSecond(): string {
   return unit === "nanoseconds" ? `${timeWord(name)} per second` : `${unit === "count" ? name : "bytes"} per second`;
 }
 
-const normalised = computed(() => route.value.normalised && !isCompared());
-
 /** The change from one cost to another. */
 export function changeBetween(metric: number, base: Measure, now: Measure, which: "self" | "total" = "total"): Change {
   const scaled = (side: "base" | "now", measure: Measure): [number, number] | null => {
@@ -90,14 +89,19 @@ export function changeBetween(metric: number, base: Measure, now: Measure, which
     const whole = runCost(metric, side);
     return bounds && [bounds[0] * whole, bounds[1] * whole];
   };
-  const factor = normalised.value && runCost(metric, "base") > 0 ? runCost(metric, "now") / runCost(metric, "base") : 1;
-  const by = now.cost - base.cost * factor;
+  const by = now.cost - base.cost * baseFactor(metric);
   const half = halfWidthOfDifference(scaled("base", base), scaled("now", now));
   const sure = by !== 0 && (isCompared() ? isFinding(metric, which, base, now) : Math.abs(by) > half);
+  return { by, half, sure };
+}
+
+/** In which way a function changed. A function that one of both runs alone ran is new or gone, whatever it cost itself. */
+function kindOf(found: Analysis, fn: number): Kinds {
+  const [base, now] = [found.base!.total[fn], found.now.total[fn]];
   // A part of a run without a function has not lost it.
-  const apart = !isCompared();
-  const kind = !sure ? "within" : apart && base.cost === 0 ? "new" : apart && now.cost === 0 ? "gone" : by > 0 ? "more" : "less";
-  return { by, half, sure, kind };
+  if (!isCompared() && (base === 0) !== (now === 0) && changeOf(found, "total", fn).sure) return base === 0 ? "new" : "gone";
+  const { sure, by } = changeOf(found, "self", fn);
+  return !sure ? "within" : by > 0 ? "more" : "less";
 }
 
 /** By function: whether it occurs in the shown part. */
@@ -124,7 +128,7 @@ const changed = computed<Record<string, number>>(() => {
   const marks = occurs.value;
   for (let fn = 0; fn < marks.length; fn++) {
     if (!marks[fn]) continue;
-    counts[changeOf(found, "self", fn).kind]++;
+    counts[kindOf(found, fn)]++;
     counts.all++;
   }
   return counts;
@@ -159,7 +163,7 @@ export const rows = computed<number[]>(() => {
   // The worker has sorted by costs; other orders are made when they are asked for.
   for (const fn of sort === "total" ? found.byTotal : found.bySelf) {
     if (marks[fn] && (!mask || mask[fn]) && (category === null || profile.category(fn) === category)
-      && (!found.base || change === "all" || changeOf(found, "self", fn).kind === change)) list.push(fn);
+      && (!found.base || change === "all" || kindOf(found, fn) === change)) list.push(fn);
   }
   if (sort === "name") {
     list.sort((a, b) => profile.name(a).last.localeCompare(profile.name(b).last));
@@ -306,7 +310,7 @@ export function Functions() {
   const noted = list.length === occurring.value ? grouped(list.length) : `${grouped(list.length)} of ${grouped(occurring.value)}${route.value.q ? " match" : ""}`;
   return (
     <section class="pane functions" ref={ref} aria-label="functions">
-      <PaneHead title="Functions" note={found ? `${noted}${found.basePart ? `, ${perSecond()}, by change` : found.base ? ", by change of self" : unitName ? `, ${unitName}` : ""}` : ""} />
+      <PaneHead title="Functions" note={found ? `${noted}${found.basePart ? `, ${perSecond()}, by change` : found.base ? `, by change of self${unit === "run" ? `, ${percentWords()}` : ""}` : unitName ? `, ${unitName}` : ""}` : ""} />
       {found && <Chips found={found} />}
       {body}
     </section>
@@ -372,12 +376,14 @@ function Differences({ found, list, width, current, onKey }: { found: Analysis; 
         render={(at) => {
           const one = list[at];
           const change = changeOf(found, "self", one);
+          const kind = kindOf(found, one);
+          const tag = kind === "new" || kind === "gone" ? kind : null;
           return (
             <div class="row" role="row" key={one} {...ofFunction(one)} aria-label={rowLabel(one)} aria-selected={one === fn} onClick={() => select(one)}>
               {kept.map((column) => column.cell(one, change))}
               <span role="gridcell" class="with-tag">
-                <FunctionName fn={one} width={width - used - (change.kind === "new" || change.kind === "gone" ? 40 : 0)} />
-                {(change.kind === "new" || change.kind === "gone") && <span class="tag">{change.kind}</span>}
+                <FunctionName fn={one} width={width - used - (tag ? 40 : 0)} />
+                {tag && <span class="tag">{tag}</span>}
               </span>
             </div>
           );

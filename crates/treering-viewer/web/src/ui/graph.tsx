@@ -7,7 +7,7 @@ import { percent, plural } from "../model/numbers.ts";
 import { neighbourhood, type Graph } from "../model/neighbourhood.ts";
 import { fromBase64, gunzip } from "../model/slabs.ts";
 import { takeBlock } from "../profile.ts";
-import { runCost } from "../measures.ts";
+import { changeCost, percentCost, runCost } from "../measures.ts";
 import { go, route, select, shownMetric } from "../route.ts";
 import { analysis, generation, theProfile } from "../state.ts";
 import { changeFill, inkOn, palette, rampStep } from "./colours.ts";
@@ -44,7 +44,7 @@ function labelOf(fn: number): [string, string] {
   const found = analysis.peek()!;
   const whole = runCost(found.metric, "now") || 1;
   const numbers = found.base
-    ? `${percent(found.base.total[fn] / (runCost(found.metric, "base") || 1))} → ${percent(found.now.total[fn] / whole)}`
+    ? `${percent(found.base.total[fn] / (percentCost(found.metric, "base") || 1))} → ${percent(found.now.total[fn] / (percentCost(found.metric, "now") || 1))}`
     : `${percent(found.now.total[fn] / whole)}, self ${percent(found.now.self[fn] / whole)}`;
   return [text, numbers];
 }
@@ -205,7 +205,7 @@ function Drawing({ now }: { now: Layout }) {
           const [name, numbers] = labelOf(node.fn);
           const share = found.now.self[node.fn] / whole;
           const change = found.base ? changeOf(found, "self", node.fn) : null;
-          const fill = change ? changeFill(change.by / (runCost(found.metric, "base") || 1), change.sure) : colours.ramp[rampStep(share)];
+          const fill = change ? changeFill(change.by / changeCost(found.metric), change.sure) : colours.ramp[rampStep(share)];
           const ink = inkOn(fill).ink;
           const current = node.fn === route.value.fn;
           const size = sizeOf(node.fn);

@@ -2,7 +2,7 @@
 
 import type { MergedOf } from "../model/merged.ts";
 import { grouped, percent } from "../model/numbers.ts";
-import { nodeMeasure, runCost } from "../measures.ts";
+import { changeCost, nodeMeasure, runCost } from "../measures.ts";
 import { route } from "../route.ts";
 import { analysis, theProfile } from "../state.ts";
 import { changeFill, fill, inkOn, moduleHues } from "./colours.ts";
@@ -34,7 +34,7 @@ export function flameSvg(tree: MergedOf, column: Float64Array, zoom: number): st
     deepest = Math.max(deepest, depth);
     const fn = tree.fn[node];
     const change = tree.total.length > tree.stride ? changeBetween(tree.metric, nodeMeasure(tree, "total", node, "base"), nodeMeasure(tree, "total", node)) : null;
-    const colour = change ? changeFill(change.by / (runCost(tree.metric, "base") || 1), change.sure || change.half === 0) : fill(fn, tree.inlined[node] === 1 && node !== 0, tree.self[0][node], whole, hues);
+    const colour = change ? changeFill(change.by / changeCost(tree.metric), change.sure || change.half === 0) : fill(fn, tree.inlined[node] === 1 && node !== 0, tree.self[0][node], whole, hues);
     const name = fn > 0 ? profile.fullName(fn) : "whole program";
     const short = fn > 0 ? fitted(fn, profile.name(fn), width - 10, "svg ", (text) => textWidth(text, font(12))) : { qualifier: "", last: name, tail: "" };
     const label = width < 26 ? "" : `<text x="${(x + 5).toFixed(2)}" y="${y + 14}" fill="${inkOn(colour).ink}">${escaped(short.qualifier + short.last + short.tail)}</text>`;
@@ -49,7 +49,7 @@ export function flameSvg(tree: MergedOf, column: Float64Array, zoom: number): st
   }
   const { head } = profile;
   const height = 40 + (deepest + 1) * ROW + 24;
-  const facts = [head.metrics[tree.metric].name, `${percent(column[zoom] / (whole || 1))} of the run`, ...(small ? [`${grouped(small)} pieces are too small to be seen`] : []), ...route.value.steps.map((step) => `${step.kind} ${step.target.slice(2)}`)];
+  const facts = [head.metrics[tree.metric].name, `${percent(column[zoom] / (runCost(tree.metric, column === tree.total[0] ? "now" : "base") || 1))} of the run`, ...(small ? [`${grouped(small)} pieces are too small to be seen`] : []), ...route.value.steps.map((step) => `${step.kind} ${step.target.slice(2)}`)];
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="#ffffff"/>`
     + `<text x="5" y="24" font-size="15" fill="#1d1b18">${escaped(head.title)}</text>\n${pieces.join("\n")}\n<text x="5" y="${height - 8}" fill="#57524a">${escaped(facts.join("; "))}</text></svg>\n`;
 }

@@ -14,8 +14,7 @@ export function costSentence(tree: MergedOf, node: number): string {
   const whole = runCost(metric, "now");
   if (tree.total.length > tree.stride) {
     const before = tree.total[tree.stride][node];
-    const column = costColumn("natural", Math.max(tree.total[0][node], before));
-    return `total ${text(column, before)} → ${text(column, tree.total[0][node])} ${column.scale.suffix}`;
+    return bothTexts(before, tree.total[0][node]);
   }
   const part = (word: "total" | "self") => {
     const cost = tree[word][0][node];
@@ -28,6 +27,12 @@ export function costSentence(tree: MergedOf, node: number): string {
   return `${here}${part("total")} · ${part("self")}${calls}`;
 }
 
+/** `total 1.200 → 1.500 ms`. */
+function bothTexts(base: number, now: number): string {
+  const [ofBase, ofNow] = (["base", "now"] as const).map((side) => costColumn("natural", Math.max(base, now), side));
+  return `total ${text(ofBase, ofBase.value(base))} → ${text(ofNow, now)} ${ofNow.scale.suffix}`.trimEnd();
+}
+
 /** The same of a function. */
 export function functionSentence(fn: number): string {
   const found = analysis.value;
@@ -36,7 +41,7 @@ export function functionSentence(fn: number): string {
   if (found.base) {
     const column = costColumn("natural", Math.max(found.now.total[fn], found.base.total[fn]));
     const change = changeOf(found, "total", fn);
-    return `total ${text(column, found.base.total[fn])} → ${text(column, found.now.total[fn])} ${column.scale.suffix}, ${delta(column, column.value(change.by))}${change.sure || change.half === 0 ? "" : " within the error"}`;
+    return `${bothTexts(found.base.total[fn], found.now.total[fn])}, ${delta(column, column.value(change.by))}${change.sure || change.half === 0 ? "" : " within the error"}`;
   }
   const { totals } = theProfile().head.metrics[found.metric];
   const part = (word: "total" | "self") => {
