@@ -87,6 +87,10 @@ struct View {
     blocks: Option<Option<String>>,
 }
 
+/// The hint for profiles that cannot be compared.
+pub(super) const RECORD_ALIKE: &str =
+    "record both in the same way; treering report --metrics lists those of a profile";
+
 impl Diff {
     /// Does it.
     pub fn run(self) -> Outcome {
@@ -98,10 +102,8 @@ impl Diff {
         let working = Working::on("comparing");
         let options = Options { metric: self.metric.clone() };
         let code = code::read(Sides { base: &base, head: &head });
-        let difference = compare_with_code(&base, &head, &options, &code).map_err(|error| {
-            let hint = "record both in the same way; treering report --metrics lists those of a profile";
-            Failure::new(error).hint(hint)
-        })?;
+        let difference = compare_with_code(&base, &head, &options, &code)
+            .map_err(|error| Failure::new(error).hint(RECORD_ALIKE))?;
         let style = Style { colour: terminal::colour(), width: terminal::width() };
         let text = self.text(&difference, Sides { base: &base, head: &head }, &style)?;
         drop(working);

@@ -145,6 +145,20 @@ fn differences_of_different_metrics_are_refused() {
     assert!(outcome.stderr.contains("hint: record both in the same way"), "{outcome:#?}");
 }
 
+/// The page compared the sum of three runs with one run, and called each function three times as costly.
+#[test]
+fn differences_of_different_numbers_of_runs_are_refused() {
+    let session = Session::new();
+    file(&session, "one.folded", "main;work 750\n");
+    let merged = session.run(&["merge", "-o", "three.trg", "one.folded", "one.folded", "one.folded"]);
+    assert!(merged.status.success(), "{merged:#?}");
+    for command in [&["view", "--no-open", "--diff"][..], &["diff"]] {
+        let outcome = session.run(&[command, &["one.folded", "three.trg"]].concat());
+        assert!(outcome.error().contains("base is the sum of 1 runs and head of 3"), "{outcome:#?}");
+    }
+    assert!(!session.path("three.html").exists());
+}
+
 #[test]
 fn without_a_browser_the_path_is_printed() {
     let session = Session::new();

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use treering_analysis::{correct, default_metric};
 use treering_compare::{
-    BlockChanges, Difference, ExecutedBlock, Joined, MatchedBy, Options, PairedFile, PairedLines, Pairing,
-    Reason, Sides, all_blocks, compare_with_code, join, line_pairs,
+    BlockChanges, Difference, ExecutedBlock, Joined, MatchedBy, Options, PairedFile, PairedLines, Reason,
+    Sides, all_blocks, compare_with_code, join, line_pairs,
 };
 use treering_profile::{Profile, RecursionRule};
 use treering_report::Verdict;
@@ -15,7 +15,7 @@ use treering_viewer::{
     Side,
 };
 
-use crate::command::diff::{code, without_blocks};
+use crate::command::diff::{RECORD_ALIKE, code, without_blocks};
 use crate::failure::Failure;
 
 /// Two profiles as one, and why they differ.
@@ -46,14 +46,14 @@ pub(super) fn both(paths: (&Path, &Path), base: &Profile, head: &Profile) -> Res
     let corrected = Sides { base: correct(base), head: correct(head) };
     let profiles = corrected.as_ref().map(|side| &*side.profile);
     let code = code::read(profiles);
-    let compared = compare_with_code(profiles.base, profiles.head, &Options::default(), &code).ok();
+    let difference = compare_with_code(profiles.base, profiles.head, &Options::default(), &code)
+        .map_err(|error| Failure::new(error).hint(RECORD_ALIKE))?;
     // A program of another folder, name or build is the same program here.
-    let of_names = || Pairing::of(base, head);
-    let pairing = compared.as_ref().map_or_else(of_names, |difference| difference.pairing.clone());
+    let pairing = difference.pairing.clone();
     let mut joined = join(base, head, &pairing);
     let runs = base.runs.len();
     let base_runs = (0..joined.profile.runs.len()).map(|run| run < runs).collect();
-    let changes = compared.and_then(|difference| changes(&difference, &joined));
+    let changes = changes(&difference, &joined);
     let lines = line_pairs(profiles.base, profiles.head, &pairing).into_iter();
     let lines = lines.map(|lines| function_lines(&lines, profiles, &mut joined)).collect();
     let blocks = all_blocks(profiles.base, profiles.head, &pairing);
@@ -86,7 +86,7 @@ fn check_comparable(paths: (&Path, &Path), base: &Profile, head: &Profile) -> Re
         paths.0.display(),
         paths.1.display()
     ))
-    .hint("record both in the same way"))
+    .hint(RECORD_ALIKE))
 }
 
 /// The verdict and the changes of functions, in the words of the page's profile.
