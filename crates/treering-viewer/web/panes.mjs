@@ -69,6 +69,7 @@ await unseen();
 await endless();
 await reader();
 await widths();
+await names();
 await threads();
 await menus();
 await places();
@@ -469,6 +470,20 @@ async function widths() {
   await (await page.$(".central-table [aria-label=callers] button")).click();
   await settled(page);
   check((await inSight()).rows === 60, `all callers are shown when they are asked for: ${JSON.stringify(await inSight())}`);
+}
+
+/** Names end where they are cut to fit, and not where the room ends: Tree14 was shown as Tree1 in its own line. */
+async function names() {
+  await open(fixture("formats/trg/timed.trg"));
+  for (const width of [1280, 1366, 700]) {
+    await page.setViewport({ width, height: 800 });
+    for (const fn of await page.evaluate(() => window.treering.rows().slice(0, 12))) {
+      await show({ fn, pane: "line" });
+      const cut = await page.$$eval(".central-table .name .text", (all) => all.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent));
+      check(cut.length === 0, `at ${width} pixels the central line cuts ${cut}`);
+    }
+  }
+  await page.setViewport({ width: 1440, height: 900 });
 }
 
 /** Threads are listed with the costs of the report, and those that are chosen are shown alone. */

@@ -10,7 +10,7 @@ import { lineCalls, ownLines } from "../src/model/lines.ts";
 import { wilson } from "../src/model/interval.ts";
 import { parseQuery, readRegex } from "../src/model/search.ts";
 import { bareHash, fit, splitName } from "../src/model/names.ts";
-import { format, PERCENT, scaleFor, signed, timeWord } from "../src/model/numbers.ts";
+import { format, PERCENT, percent, scaleFor, signed, timeWord } from "../src/model/numbers.ts";
 import { totals } from "../src/model/tree.ts";
 import NAMES from "../../../../fixtures/names/parts.json";
 import { allVisible, visible } from "../src/model/visible.ts";
@@ -255,6 +255,10 @@ test("names give way in the order of the design", () => {
 test("numbers", () => {
   assert.equal(format(0, PERCENT), "0");
   assert.equal(format(0.0001, PERCENT), "0.0");
+  assert.deepEqual([percent(0), percent(0.0001)], ["0 %", "0.0 %"]);
+  // Seven of ten billions are not nothing.
+  const millions = scaleFor("count", 1e10, true);
+  assert.deepEqual([format(7, millions), format(0, millions), format(600_000, millions), signed(-7, millions)], ["<1", "0", "1", "−<1"]);
   assert.equal(format(1_238_000_000, scaleFor("nanoseconds", 2e9)), "1.238");
   assert.equal(signed(-371_000_000, scaleFor("nanoseconds", 2e9)), "−0.371");
   assert.equal(format(877_620, scaleFor("count", 877_620)), "877,620");

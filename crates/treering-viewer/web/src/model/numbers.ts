@@ -27,10 +27,11 @@ export function scaleFor(unit: Unit, largest: number, narrow = false): Scale {
 /** The percents of a run. */
 export const PERCENT: Scale = { divisor: 0.01, digits: 1, suffix: "%" };
 
-/** Exact zero is `0`; more than nothing but below the last digit is `0.0`. */
+/** Exact zero is `0`; more than nothing but below the last digit is `0.0`, or `<1` where there are no digits. */
 export function format(value: number, scale: Scale): string {
   if (value === 0) return "0";
-  return grouped(value / scale.divisor, scale.digits);
+  const shown = value / scale.divisor;
+  return scale.digits === 0 && shown > 0 && shown < 0.5 ? "<1" : grouped(shown, scale.digits);
 }
 
 /** With its sign, always; a minus sign rather than a hyphen. */
@@ -67,7 +68,7 @@ export function amount(unit: Unit, value: number): string {
 
 /** A percentage for a sentence: `39.6 %`. */
 export function percent(share: number): string {
-  return `${grouped(share * 100, 1)} %`;
+  return `${format(share, PERCENT)} %`;
 }
 
 /** `9.7 MB` for axes. */

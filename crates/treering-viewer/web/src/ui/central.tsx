@@ -276,7 +276,7 @@ function PlainTable({ found, fn, line, width }: { found: Analysis; fn: number; l
         <span role="gridcell" class="r">{mark}{text(share, line.total / whole)}</span>{counts && <span role="gridcell" class="r">{callsText(line.calls ?? 0)}</span>}
         {ports.length > 0 && portCells(profile.ports(fn))}
         {bar && <Bar self={line.self} total={line.total} whole={line.total} />}
-        <span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span>
+        <span role="gridcell"><FunctionName fn={fn} width={width - used} heading /></span>
       </div>
       <p class="group">{line.callees.length === 1 ? "1 callee" : `${line.callees.length} callees`}: what it asked for</p>
       {rowsOf("callees", line.callees, (row) => rowOf(row, false))}
@@ -371,7 +371,7 @@ function DifferenceTable({ found, fn, line, width }: { found: Analysis; fn: numb
       <p class="group">{line.callers.length === 1 ? "1 caller" : `${line.callers.length} callers`}</p>
       {rowsOf("callers", line.callers, (row) => rowOf(row, true))}
       {sumRow(sum(line.callers, "baseTotal"), sum(line.callers, "total"), ofCallers, line.callersAdd, "callers add up to the function’s total, in both runs")}
-      <div class="row this" role="row" {...ofFunction(fn)} aria-selected="true">{cells(line.baseTotal, line.total, own, ofCallers)}<span role="gridcell"><FunctionName fn={fn} width={width - used} bold={700} /></span></div>
+      <div class="row this" role="row" {...ofFunction(fn)} aria-selected="true">{cells(line.baseTotal, line.total, own, ofCallers)}<span role="gridcell"><FunctionName fn={fn} width={width - used} heading /></span></div>
       <p class="group">{line.callees.length === 1 ? "1 callee" : `${line.callees.length} callees`} and its own code</p>
       <div class="row" role="row">{cells(line.baseSelf, line.self, changeOf(found, "self", fn), selfParts)}<span role="gridcell"><i>self</i></span></div>
       {rowsOf("callees", line.callees, (row) => rowOf(row, false))}

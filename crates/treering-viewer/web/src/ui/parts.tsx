@@ -95,16 +95,17 @@ export function fitted(fn: number, name: Name, room: number, style: string, meas
   return known;
 }
 
-/** A function's name, cut to what fits; the whole of it is its title. */
-export function FunctionName({ fn, width, bold = 550, mark = true }: { fn: number; width: number; bold?: number; mark?: boolean }) {
+/** A function's name, cut to what fits; the whole of it is its title. `heading` is for the one that a central line is of. */
+export function FunctionName({ fn, width, heading = false, mark = true }: { fn: number; width: number; heading?: boolean; mark?: boolean }) {
   const profile = theProfile();
   const cycle = analysis.value?.cycle[fn] ?? 0;
-  const room = width - (mark ? 14 : 0) - (cycle ? 26 : 0);
-  const size = innerWidth <= 760 ? 14 : 12;
-  const plain = font(size);
-  const heavy = font(size, bold);
+  const size = heading ? 13 : rowFont();
+  const weight = heading ? 700 : 400;
+  const [plain, heavy] = [font(size, weight), font(size, heading ? 700 : 550)];
+  // The mark of a cycle has a border, and a gap before it.
+  const room = width - (mark ? 14 : 0) - (cycle ? Math.ceil(textWidth(`↻${cycle}`, font(10, weight))) + 14 : 0);
   const name = profile.name(fn);
-  const cut = fitted(fn, name, room, `${size} ${bold} `, (text) => {
+  const cut = fitted(fn, name, room, `${size} `, (text) => {
     // The last component is bold and a little wider.
     const at = text.indexOf(name.last);
     if (at < 0) return textWidth(text, heavy);
