@@ -46,13 +46,40 @@ pub enum Tool {
 
 /// The tool that wrote some JSON.
 pub fn recognise(json: &[u8]) -> Option<Tool> {
-    let value: Value = serde_json::from_slice(json).ok()?;
+    let value = read(json).ok()?;
     let is_list = |name: &str| value.get(name).is_some_and(Value::is_array);
     let has_times = |value: &Value| value.get("command").is_some() && value.get("mean").is_some();
     if is_list("benchmarks") && value.get("context").is_some() {
         return Some(Tool::GoogleBenchmark);
     }
     (is_list("results") && value["results"].as_array()?.iter().any(has_times)).then_some(Tool::Hyperfine)
+}
+
+/// Reads JSON in which numbers may be `NaN`, `Infinity` or `-Infinity`, as google-benchmark writes some counters: they are
+/// null.
+fn read(json: &[u8]) -> Result<Value, serde_json::Error> {
+    serde_json::from_slice(json).or_else(|error| {
+        let (mut text, mut rest, mut is_quoted) = (Vec::with_capacity(json.len()), json, false);
+        while let Some(&letter) = rest.first() {
+            let word =
+                [&b"NaN"[..], b"Infinity", b"-Infinity"].into_iter().find(|word| rest.starts_with(word));
+            let taken = match word.filter(|_| !is_quoted) {
+                Some(word) => {
+                    text.extend(b"null");
+                    word.len()
+                }
+                None => {
+                    // What stands behind a backslash ends no text.
+                    let taken = if is_quoted && letter == b'\\' { 2.min(rest.len()) } else { 1 };
+                    is_quoted ^= letter == b'"';
+                    text.extend(&rest[..taken]);
+                    taken
+                }
+            };
+            rest = &rest[taken..];
+        }
+        serde_json::from_slice(&text).map_err(|_| error)
+    })
 }
 
 /// A number that a time can be: finite and not negative.

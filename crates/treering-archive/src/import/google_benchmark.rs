@@ -14,7 +14,7 @@ use crate::word::Word;
 /// # Errors
 /// The file is none of google-benchmark's.
 pub fn google_benchmark(json: &[u8]) -> Result<Vec<Manifest>, ImportError> {
-    let file: Value = serde_json::from_slice(json)?;
+    let file = super::read(json)?;
     let list =
         file["benchmarks"].as_array().ok_or_else(|| ImportError::wrong("benchmarks", "there are none"))?;
     let mut names: Vec<&str> = Vec::new();
@@ -36,18 +36,25 @@ fn is_fit(entry: &Value) -> bool {
     entry["aggregate_name"] == "BigO" || entry["aggregate_name"] == "RMS"
 }
 
+/// Why a repetition was not run to its end, if it was not. It states times of 0.
+fn not_run(entry: &Value) -> Option<String> {
+    let of = |how: &str, message: &str| format!("{how}: {}", entry[message].as_str().unwrap_or("no message"));
+    match entry {
+        _ if entry["error_occurred"] == true => Some(of("it failed", "error_message")),
+        // `SkipWithMessage`, from google-benchmark 1.8 on.
+        _ if entry["skipped"] == true => Some(of("it was skipped", "skip_message")),
+        _ => None,
+    }
+}
+
 fn benchmark(name: &str, entries: &[&Value], context: &Value) -> Result<Manifest, ImportError> {
     let is_aggregate = |entry: &&&Value| entry["run_type"] == "aggregate";
     let (aggregates, single): (Vec<&&Value>, Vec<&&Value>) = entries.iter().partition(is_aggregate);
-    let failed = |entry: &&&&Value| entry["error_occurred"] == true;
-    let mut notes: Vec<String> = single
-        .iter()
-        .filter(failed)
-        .map(|entry| format!("it failed: {}", entry["error_message"].as_str().unwrap_or("no message")))
-        .collect();
+    let mut notes: Vec<String> = single.iter().filter_map(|entry| not_run(entry)).collect();
     // Each repetition failed for the same reason, most of the time.
     notes.dedup();
-    let mut used: Vec<&Value> = single.iter().filter(|entry| !failed(entry)).map(|entry| **entry).collect();
+    let was_run = |entry: &&&&Value| not_run(entry).is_none();
+    let mut used: Vec<&Value> = single.iter().filter(was_run).map(|entry| **entry).collect();
     if single.is_empty() {
         notes.push("only the mean of all repetitions is known".to_owned());
         used.extend(aggregates.into_iter().filter(|entry| entry["aggregate_name"] == "mean").copied());
@@ -156,6 +163,21 @@ mod tests {
             runs.iter().map(of).collect::<Vec<_>>(),
             [("f".to_owned(), 1, Vec::new()), ("g".to_owned(), 0, vec!["it failed: no input".to_owned()])]
         );
+    }
+
+    /// As `SkipWithMessage` has it, and `DoNotOptimize(0.0 / 0.0)` in a counter.
+    #[test]
+    fn skipped_benchmarks_have_no_time_and_counters_may_be_no_numbers() {
+        let file = br#"{"context": {}, "benchmarks": [
+            {"name": "f", "run_name": "f", "run_type": "iteration", "iterations": 0, "skipped": true, "skip_message": "no data",
+                "real_time": 0, "cpu_time": 0, "time_unit": "ns"},
+            {"name": "NaN \"-Infinity", "run_type": "iteration", "real_time": 3, "cpu_time": 2, "time_unit": "ns",
+                "rate": NaN, "cells": 4, "most": Infinity, "least":-Infinity}]}"#;
+        assert_eq!(super::super::recognise(file), Some(super::super::Tool::GoogleBenchmark));
+        let runs = google_benchmark(file).unwrap();
+        assert_eq!((runs[0].rounds(), &runs[0].notes[..]), (0, &["it was skipped: no data".to_owned()][..]));
+        assert_eq!((runs[1].program.as_str(), runs[1].rounds()), ("NaN \"-Infinity", 1));
+        assert_eq!(runs[1].results, [Named { name: "cells".into(), value: "4".into() }]);
     }
 
     #[test]

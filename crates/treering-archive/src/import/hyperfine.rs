@@ -20,7 +20,10 @@ pub fn hyperfine(json: &[u8]) -> Result<Vec<Manifest>, ImportError> {
     let file: Value = serde_json::from_slice(json)?;
     let results =
         file["results"].as_array().ok_or_else(|| ImportError::wrong("results", "there are none"))?;
-    results.iter().map(result).collect()
+    let mut manifests = results.iter().map(result).collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<String> = manifests.iter().map(|of| program(of, &manifests)).collect();
+    manifests.iter_mut().zip(names).for_each(|(of, name)| of.program = name);
+    Ok(manifests)
 }
 
 fn result(result: &Value) -> Result<Manifest, ImportError> {
@@ -64,7 +67,7 @@ fn result(result: &Value) -> Result<Manifest, ImportError> {
         .map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
         .collect();
     Ok(Manifest {
-        program: without(command, &parameters),
+        program: command.to_owned(),
         command: command.split_whitespace().map(Word::from).collect(),
         parameters,
         samples,
@@ -76,12 +79,24 @@ fn result(result: &Value) -> Result<Manifest, ImportError> {
 }
 
 /// The words of a command in which no parameter stands: hyperfine states the command with the values in their places.
-/// So words are the same for all values if no value occurs in them.
-fn without(command: &str, parameters: &BTreeMap<String, String>) -> String {
-    let is_fixed =
-        |word: &&str| !parameters.values().any(|value| !value.is_empty() && word.contains(value.as_str()));
-    let words: Vec<&str> = command.split_whitespace().filter(is_fixed).collect();
-    if words.is_empty() { command.to_owned() } else { words.join(" ") }
+/// A word in which a value occurs by chance is the same in all other commands of the same length and parameters.
+fn program(of: &Manifest, all: &[Manifest]) -> String {
+    let words = |of: &'_ Manifest| of.program.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let own = words(of);
+    let is_alike = |other: &&Manifest| {
+        other.parameters.keys().eq(of.parameters.keys()) && other.command.len() == own.len()
+    };
+    let alike: Vec<&Manifest> = all.iter().filter(is_alike).collect();
+    let varies = |name: &str| alike.iter().any(|other| other.parameters[name] != of.parameters[name]);
+    let is_fixed = |(at, word): &(usize, &String)| {
+        let holds = |varying: bool| {
+            let stands = |value: &str| !value.is_empty() && word.contains(value);
+            of.parameters.iter().any(|(name, value)| varies(name) == varying && stands(value))
+        };
+        !holds(false) && (!holds(true) || alike.iter().all(|other| words(other)[*at] == **word))
+    };
+    let fixed: Vec<&str> = own.iter().enumerate().filter(is_fixed).map(|(_, word)| word.as_str()).collect();
+    if fixed.is_empty() { of.program.clone() } else { fixed.join(" ") }
 }
 
 #[cfg(test)]
@@ -103,6 +118,19 @@ mod tests {
         let mean = runs[0].samples["wall"].values.iter().sum::<f64>() / 4e9;
         assert!((mean - 0.00749075275).abs() < 1e-12);
         assert_eq!(runs[1].samples["cpu"].values, [(0.0011367500000000002 + 0.00037224999999999997) * 1e9]);
+    }
+
+    /// Values occur by chance in the program's name and in another option.
+    #[test]
+    fn a_program_has_one_name_for_all_values_of_its_parameters() {
+        let result = |n: u32| {
+            format!(
+                r#"{{"command":"./p1 -j 4 --n {n} -m 7","mean":1,"times":[1],"parameters":{{"n":"{n}","m":"7"}}}}"#
+            )
+        };
+        let file = format!(r#"{{"results":[{},{},{}]}}"#, result(1), result(2), result(4));
+        let runs = hyperfine(file.as_bytes()).unwrap();
+        assert_eq!(runs.iter().map(|run| run.program.as_str()).collect::<Vec<_>>(), ["./p1 -j 4 --n -m"; 3]);
     }
 
     #[test]
