@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::axis::Unit;
-use crate::parameter::{Panel, ParameterPlot};
+use crate::parameter::{Panel, ParameterPlot, is_logarithmic};
 
 /// A script for gnuplot that holds the data: a block for each panel, a column for each series and for both bounds of its
 /// values. Values that were not measured are NaN.
@@ -12,7 +12,7 @@ pub fn parameter_gnuplot(plot: &ParameterPlot) -> String {
     for (at, panel) in plot.panels.iter().enumerate() {
         data(&mut text, at, panel, &plot.parameter);
     }
-    text += "\nset datafile missing \"NaN\"\nset key left top\nset logscale xy\n";
+    text += "\nset datafile missing \"NaN\"\nset key left top\n";
     let _ = writeln!(text, "set xlabel {}", quoted(&plot.parameter));
     if plot.panels.len() > 1 {
         let _ = writeln!(text, "set multiplot layout 1,{} title {}", plot.panels.len(), quoted(&plot.title));
@@ -20,6 +20,10 @@ pub fn parameter_gnuplot(plot: &ParameterPlot) -> String {
         let _ = writeln!(text, "set title {}", quoted(&plot.title));
     }
     for (at, panel) in plot.panels.iter().enumerate() {
+        let sizes = panel.series.iter().flat_map(|of| of.points.iter().map(|point| point.x));
+        for (axis, is_logarithmic) in [("x", is_logarithmic(sizes)), ("y", is_logarithmic(panel.values()))] {
+            let _ = writeln!(text, "{} logscale {axis}", if is_logarithmic { "set" } else { "unset" });
+        }
         let _ = writeln!(text, "set ylabel {}", quoted(&format!("{}, {}", panel.name, unit(panel.unit))));
         let curves = panel.series.iter().enumerate().map(|(series, of)| {
             let column = 2 + 3 * series;

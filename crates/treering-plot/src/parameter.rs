@@ -77,7 +77,10 @@ impl Panel {
         let room = if self.series.len() > 1 { room + 14.0 } else { 10.0 };
         let x = x_axis(&sizes, (pixels.0 + 8.0, pixels.1 - room));
         canvas.text((pixels.0, UPPER.0 - 16.0), &self.name, Look::HEADING);
-        let y = Axis::logarithmic(self.values(), (UPPER.1, UPPER.0));
+        let y = match is_logarithmic(self.values()) {
+            true => Axis::logarithmic(self.values(), (UPPER.1, UPPER.0)),
+            false => Axis::linear(self.values(), (UPPER.1, UPPER.0)),
+        };
         grid(canvas, &x, &sizes, UPPER);
         for tick in y.ticks(5) {
             horizontal(canvas, pixels, y.at(tick), &self.unit.text(tick));
@@ -106,7 +109,7 @@ impl Panel {
         sizes
     }
 
-    fn values(&self) -> impl Iterator<Item = f64> + '_ {
+    pub(crate) fn values(&self) -> impl Iterator<Item = f64> + '_ {
         let points = self.series.iter().flat_map(|series| &series.points);
         points.flat_map(|point| {
             let (low, high) = point.bounds.unwrap_or((point.y, point.y));
@@ -152,6 +155,11 @@ impl Panel {
         let note = format!("change; grey: undecided or within {} %", self.floor * 100.0);
         canvas.text((pixels.1, LOWER.0 - 10.0), &note, Look::NOTE.right());
     }
+}
+
+/// Whether values have a place on a logarithmic axis: 0 and what is below it have none.
+pub(crate) fn is_logarithmic(mut values: impl Iterator<Item = f64>) -> bool {
+    values.all(|value| value > 0.0)
 }
 
 /// Sizes that differ by factors stand on a logarithmic axis, others evenly.

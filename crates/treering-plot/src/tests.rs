@@ -202,3 +202,27 @@ fn gnuplot_draws_its_data() {
     assert!(ended.status.success() && errors.is_empty(), "{errors}");
     assert!(drawn.contains("gc's <400>") && drawn.contains("Peak memory, bytes"), "{drawn}");
 }
+
+/// 0 and −5 have no place on a logarithmic axis, where they would stand with the least value.
+#[test]
+fn values_that_are_not_positive_stand_on_an_even_axis() {
+    let mut plot = parameter_plot();
+    let values = [-5.0, 0.0, 5.0, 995.0];
+    plot.panels[1].series[0].points.iter_mut().zip(values).for_each(|(point, y)| point.y = y);
+    plot.panels.remove(0);
+    let svg = parameter_svg(&plot);
+    let heights: Vec<f64> = circles(&svg);
+    assert!(heights.windows(2).all(|pair| pair[0] > pair[1]), "{heights:?}");
+    // Evenly: a step of five is half of a step of ten.
+    assert!((heights[0] - 2.0 * heights[1] + heights[2]).abs() <= 1.0, "{heights:?}");
+    let script = parameter_gnuplot(&plot);
+    assert!(script.contains("\nset logscale x\nunset logscale y\n"), "{script}");
+    assert!(parameter_gnuplot(&parameter_plot()).contains("\nset logscale x\nset logscale y\n"));
+}
+
+/// How far below the top the marks of the first series stand, without their halos.
+fn circles(svg: &str) -> Vec<f64> {
+    let marks = svg.split("<circle ").skip(1).filter(|mark| mark.contains("fill=\"none\""));
+    let height = |mark: &str| mark.split("cy=\"").nth(1)?.split('"').next()?.parse().ok();
+    marks.filter_map(height).collect()
+}
