@@ -29,8 +29,8 @@ pub enum Reason {
     },
     /// A call costs more or less in the function itself.
     CostPerCall {
-        /// The cost of the function with that of the libraries that it calls, where these make a part of the change.
-        with_libraries: Option<Sides<u64>>,
+        /// What else is counted as its own; nothing where its self cost is all.
+        with: Option<Parts>,
     },
     /// It is the only function with other code that ran, and most of the change is elsewhere: where this says.
     ChangedCode {
@@ -43,6 +43,19 @@ pub enum Reason {
     },
 }
 
+/// What is counted as the cost of a function, and is not spent in the function itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The cost of the function with all of it.
+    pub cost: Sides<u64>,
+    /// The function that costs most of those that are parts of their callers in the tree.
+    pub function: Option<GroupIndex>,
+    /// How many of these there are.
+    pub functions: usize,
+    /// Whether the libraries that it calls are counted, as these make a part of the change.
+    pub has_libraries: bool,
+}
+
 /// The call, or the function, that explains most of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
@@ -51,6 +64,19 @@ pub struct Cause {
     /// Why.
     pub reason: Reason,
     /// How much of the change it explains, in the metric's unit.
+    pub part: i128,
+    /// What makes up for most of it, where the change of the run is what is left of larger ones.
+    pub against: Option<Against>,
+}
+
+/// A change in the other direction than that of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Against {
+    /// The function that calls more or less often, where calls are the reason.
+    pub caller: Option<GroupIndex>,
+    /// The function that is called, or that costs more or less.
+    pub function: GroupIndex,
+    /// How much it changes, in the metric's unit.
     pub part: i128,
 }
 
@@ -90,9 +116,11 @@ pub(crate) fn cause(
         let ((caller, callee), part) = found.unwrap_or(((None, only), 0.0));
         let calls = caller.map_or(Sides::default(), |caller| calls(caller, callee, arcs));
         let reason = Reason::ChangedCode { caller, callee, calls };
-        return Some(Cause { function: only, reason, part: part.round() as i128 });
+        let against = against(&blame, change, part);
+        return Some(Cause { function: only, reason, part: part.round() as i128, against });
     }
     let (mut key, mut part) = found?;
+    let against = against(&blame, change, part);
     if let ((None, function), Some(contexts)) = (key, contexts)
         && let Some((callee, of_calls)) = library_call(contexts, function, part, code.is_foreign)
     {
@@ -101,7 +129,7 @@ pub(crate) fn cause(
     let (caller, function) = key;
     let reason = match caller {
         None => Reason::CostPerCall {
-            with_libraries: contexts.and_then(|contexts| with_libraries(contexts, function, code.is_foreign)),
+            with: contexts.and_then(|contexts| parts(contexts, function, code.is_foreign)),
         },
         Some(caller) => Reason::Calls {
             caller,
@@ -109,7 +137,21 @@ pub(crate) fn cause(
             instead_of: instead_of(caller, function, arcs),
         },
     };
-    Some(Cause { function, reason, part: part.round() as i128 })
+    Some(Cause { function, reason, part: part.round() as i128, against })
+}
+
+/// The largest change in the other direction, where `part` is many times the change of the run.
+fn against(blame: &Blame, change: i128, part: f64) -> Option<Against> {
+    const TIMES: f64 = 4.0;
+    if part.abs() < TIMES * change.unsigned_abs() as f64 {
+        return None;
+    }
+    let most = blame.iter().min_by(|a, b| {
+        let explained = |part: f64| part * change.signum() as f64;
+        explained(*a.1).total_cmp(&explained(*b.1)).then_with(|| a.0.cmp(b.0))
+    });
+    let (&(caller, function), &part) = most.filter(|(_, part)| **part * (change.signum() as f64) < 0.0)?;
+    Some(Against { caller, function, part: part.round() as i128 })
 }
 
 /// The change that explains most, if it explains a tenth: of those with changed code, if there are any. A function
@@ -142,12 +184,13 @@ fn library_call(
     most.filter(|(_, of_calls)| of_calls / part >= 0.5)
 }
 
-/// The cost of a function with that of the libraries that it calls; nothing if these cost the same.
-fn with_libraries(
+/// What is counted as the cost of a function: functions that are parts of their callers, and libraries unless they cost
+/// the same.
+fn parts(
     contexts: &Contexts,
     function: GroupIndex,
     is_foreign: &dyn Fn(GroupIndex) -> bool,
-) -> Option<Sides<u64>> {
+) -> Option<Parts> {
     let (place, costs) = fold(contexts, is_foreign);
     let (mut own, mut all) = (Sides::<u64>::default(), Sides::<u64>::default());
     for (at, node) in contexts.nodes.iter().enumerate() {
@@ -156,8 +199,17 @@ fn with_libraries(
             all = Sides { base: all.base + costs[at].base, head: all.head + costs[at].head };
         }
     }
-    let of_libraries = Sides { base: all.base - own.base, head: all.head - own.head };
-    (of_libraries.base != of_libraries.head).then_some(all)
+    let has_libraries = all.change() != own.change();
+    let of_it = contexts.parts.iter().filter(|((caller, _), cost)| *caller == function && !cost.is_zero());
+    let inlined: Vec<(GroupIndex, Sides<u64>)> = of_it.map(|((_, part), cost)| (*part, *cost)).collect();
+    let most = inlined.iter().max_by_key(|(part, cost)| (cost.base.max(cost.head), std::cmp::Reverse(*part)));
+    let cost = if has_libraries { all } else { own };
+    (has_libraries || most.is_some()).then(|| Parts {
+        cost,
+        function: most.map(|(part, _)| *part),
+        functions: inlined.len(),
+        has_libraries,
+    })
 }
 
 /// How often one function called another.

@@ -41,6 +41,8 @@ pub struct Contexts {
     pub has_calls: bool,
     /// Functions that one profile has inlined only, or that one binary alone has; they are parts of their callers here.
     pub inlined: Vec<GroupIndex>,
+    /// The costs of these, by the function that they are a part of, and by themselves.
+    pub(crate) parts: HashMap<(GroupIndex, GroupIndex), Sides<u64>>,
 }
 
 impl Contexts {
@@ -64,7 +66,7 @@ impl Contexts {
             occurs: Sides { base: true, head: true },
         };
         let has_calls = sides.base.profile.tree.has_calls() && sides.head.profile.tree.has_calls();
-        let mut contexts = Self { nodes: vec![root], has_calls, inlined };
+        let mut contexts = Self { nodes: vec![root], has_calls, inlined, parts: HashMap::new() };
         let mut children = Children::default();
         contexts.add(Side::Base, &sides.base, &folds, &mut children);
         contexts.add(Side::Head, &sides.head, &folds, &mut children);
@@ -111,9 +113,13 @@ impl Contexts {
     fn count(&mut self, side: Side, at: usize, of: &Grouped<'_>, node: NodeId, folded: bool) {
         let tree = &of.profile.tree;
         let context = &mut self.nodes[at];
-        *context.self_cost.of(side) += tree.self_cost(of.metric, node);
+        let cost = tree.self_cost(of.metric, node);
+        *context.self_cost.of(side) += cost;
         *context.occurs.of(side) = true;
-        if at > 0 && !folded {
+        if folded {
+            let part = (context.group, of.group(tree.function(node)));
+            *self.parts.entry(part).or_default().of(side) += cost;
+        } else if at > 0 {
             *context.calls.of(side) += tree.calls(node);
         }
     }

@@ -45,7 +45,7 @@ mod tests;
 
 pub use apart::Apart;
 pub use blocks::{BlockChange, BlockChanges, ExecutedBlock, all_blocks, blocks};
-pub use cause::{Cause, Reason};
+pub use cause::{Against, Cause, Parts, Reason};
 pub use change_point::change_points;
 pub use contexts::{ContextChange, Contexts};
 pub use difference::{

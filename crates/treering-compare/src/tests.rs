@@ -1,4 +1,4 @@
-use treering_profile::{Function, Metric, MetricId, Module, ModuleKind, Profile, Unit};
+use treering_profile::{Function, FunctionKind, Metric, MetricId, Module, ModuleKind, Profile, Unit};
 use treering_testing::{STACK_PERIOD_NS, stacks, trace};
 
 use crate::{Difference, NotComparable, Options, PairedBy, Pairing, Reason, compare, join};
@@ -39,12 +39,45 @@ fn more_calls_and_dearer_calls_are_told_apart() {
     assert!(matches!(cause.reason, Reason::Calls { calls, .. } if (calls.base, calls.head) == (10, 14)));
     let dearer = difference(&base, &calls_of_work("loop", &[7; 10]));
     assert_eq!(rows(&dearer), [("work", 20, 0, 20)]);
-    assert!(matches!(
-        dearer.cause.map(|cause| cause.reason),
-        Some(Reason::CostPerCall { with_libraries: None })
-    ));
+    assert!(matches!(dearer.cause.map(|cause| cause.reason), Some(Reason::CostPerCall { with: None })));
     // 10 × 5 = 50 and 14 × 7 = 98: 4 × 6 and 12 × 2.
     assert_eq!(rows(&difference(&base, &calls_of_work("loop", &[7; 14]))), [("work", 48, 24, 24)]);
+}
+
+/// Of two functions one costs as much less as the other costs more, but for 1.
+#[test]
+fn what_makes_up_for_the_cause_is_known() {
+    let run = |first: u32, second: u32| {
+        let end = first + second;
+        trace(&format!(
+            "0 enter main\n0 enter f\n{first} leave f\n{first} enter h\n{end} leave h\n{end} leave main"
+        ))
+    };
+    let cause = difference(&run(300, 200), &run(200, 301)).cause.expect("there is one");
+    assert_eq!((cause.part, cause.against.map(|against| against.part)), (101, Some(-100)));
+    let more = difference(&run(300, 200), &run(290, 301)).cause.expect("there is one");
+    assert_eq!((more.part, more.against), (101, None));
+}
+
+/// `check` is a part of `main` where nothing calls it in the other profile, which may have it inlined.
+#[test]
+fn costs_of_a_cause_are_with_the_functions_that_are_parts_of_it() {
+    let base = trace("0 enter main\n10 leave main");
+    let mut head = trace("0 enter main\n4 enter check\n24 leave check\n31 leave main");
+    let mut entries = head.functions.entries().to_vec();
+    let is_check = |entry: &&mut Function| &head.strings[entry.name] == "check";
+    entries.iter_mut().filter(is_check).for_each(|entry| entry.kind = FunctionKind::Inlined);
+    head.functions = treering_profile::Interner::from_entries(entries);
+    for (base, head, costs) in [(&base, &head, (10, 31)), (&head, &base, (31, 10))] {
+        let difference = difference(base, head);
+        let cause = difference.cause.expect("there is one");
+        let Reason::CostPerCall { with: Some(with) } = cause.reason else { panic!("{cause:?}") };
+        assert_eq!((with.cost.base, with.cost.head), costs);
+        assert_eq!((with.functions, with.has_libraries), (1, false));
+        let name = |group: usize| difference.pairing.groups[group].name.as_str();
+        assert_eq!((name(cause.function), with.function.map(name)), ("main", Some("check")));
+        assert_eq!(cause.part, i128::from(costs.1) - i128::from(costs.0));
+    }
 }
 
 #[test]

@@ -51,6 +51,7 @@ struct CauseObject<'a> {
     function: &'a str,
     calls: Option<Both<u64>>,
     instead_of: Option<&'a str>,
+    with: Option<&'a str>,
     part: i128,
 }
 
@@ -184,6 +185,10 @@ fn verdict(difference: &Difference) -> VerdictObject<'_> {
             function: name(cause.function),
             calls: calls.map(|calls| both(calls, |calls| calls)),
             instead_of: instead_of.map(|(group, _)| name(group)),
+            with: match cause.reason {
+                Reason::CostPerCall { with } => with.and_then(|with| with.function).map(name),
+                _ => None,
+            },
             part: cause.part,
         }
     });

@@ -1,6 +1,6 @@
 //! The first line: how much, and why.
 
-use treering_compare::{Cause, Difference, FunctionChange, Reason, Sides};
+use treering_compare::{Against, Cause, Difference, FunctionChange, Parts, Reason, Sides};
 
 use crate::name::fit;
 use crate::number::{cost, grouped, plural};
@@ -153,8 +153,26 @@ fn name(name: &str) -> String {
     fit(&printable(name), ROOM)
 }
 
-/// The call or the function that explains most of it.
+/// The call or the function that explains most of it, and what makes up for most of that.
 pub(super) fn reason(difference: &Difference, cause: &Cause) -> String {
+    let but = cause.against.map_or(String::new(), |against| but(difference, against));
+    why(difference, cause) + &but
+}
+
+/// `; f costs 700,000 less`.
+fn but(difference: &Difference, against: Against) -> String {
+    let named = |group: usize| name(&difference.pairing.groups[group].name);
+    let caller = match against.caller {
+        None | Some(0) => String::new(),
+        Some(caller) => format!("{} → ", named(caller)),
+    };
+    let much = Amounts::of_changes(difference).signed(against.part);
+    let much = much.trim_start_matches(['+', '−']);
+    let how = if against.part < 0 { "less" } else { "more" };
+    format!("; {caller}{} costs {much} {how}", named(against.function))
+}
+
+fn why(difference: &Difference, cause: &Cause) -> String {
     let named = |group: usize| name(&difference.pairing.groups[group].name);
     let callee = named(cause.function);
     let row = difference.function(cause.function);
@@ -182,12 +200,12 @@ pub(super) fn reason(difference: &Difference, cause: &Cause) -> String {
                 calls(counts)
             ),
         },
-        Reason::CostPerCall { with_libraries } => {
+        Reason::CostPerCall { with } => {
             let Some((row, counts)) = row.and_then(|row| Some((row, row.calls?))) else { return callee };
             let each = |cost: u64, calls: u64| cost as f64 / calls.max(1) as f64;
-            let costs = with_libraries.unwrap_or(row.self_cost.map(|cost| cost.cost));
+            let costs = with.map_or(row.self_cost.map(|cost| cost.cost), |with| with.cost);
             let (base, head) = (each(costs.base, counts.base), each(costs.head, counts.head));
-            let with = if with_libraries.is_some() { " with its libraries" } else { "" };
+            let with = with.map_or(String::new(), |with| parts(with, named));
             let unit = |value: f64| cost(difference.unit, value);
             let calls_text = match counts {
                 Sides { base, head } if base == head => format!("{} as before", plural(base, "call")),
@@ -196,6 +214,17 @@ pub(super) fn reason(difference: &Difference, cause: &Cause) -> String {
             format!("{callee}, {} → {} per call{with}, {calls_text}", unit(base), unit(head))
         }
     }
+}
+
+/// ` with f`, ` with f, 2 more and its libraries`.
+fn parts(with: Parts, named: impl Fn(usize) -> String) -> String {
+    let more = with.functions.saturating_sub(1);
+    let others = (more > 0).then(|| format!("{more} more"));
+    let libraries = with.has_libraries.then(|| "its libraries".to_owned());
+    let mut parts: Vec<String> =
+        with.function.map(named).into_iter().chain(others).chain(libraries).collect();
+    let last = parts.pop().unwrap_or_default();
+    if parts.is_empty() { format!(" with {last}") } else { format!(" with {} and {last}", parts.join(", ")) }
 }
 
 /// Whether what a call costs makes nearly nothing of the change.

@@ -509,3 +509,48 @@ fn callers_of_functions_of_one_binary_alone_have_their_own_changes() {
     assert_eq!(main["more_calls"], 0, "{text}");
     assert_eq!(main["cost_per_call"], main["self_change"], "{text}");
 }
+
+/// A commit that adds a function, and one that renames and changes it: neither binary has what the other one calls.
+#[test]
+fn a_function_that_one_binary_alone_has_is_named_with_its_costs() {
+    let session = Session::new();
+    let work = |name: &str, steps: u32| {
+        format!(
+            "__attribute__((noinline)) static void {name}(void) {{ for (int i = 0; i < {steps}; i++) __asm__ volatile(\"\"); }}\n"
+        )
+    };
+    for (name, functions, calls) in [
+        ("none", work("work", 100), "work();"),
+        ("added", work("work", 100) + &work("check", 1000), "work(); check();"),
+        ("renamed", work("work", 100) + &work("verify", 1500), "work(); verify();"),
+    ] {
+        let source = format!(
+            "{functions}int main(void) {{ for (int n = 0; n < 100; n++) {{ {calls} }} return 0; }}\n"
+        );
+        std::fs::write(session.path("p.c"), source).expect("it can be written");
+        let path = session.path(name);
+        let made =
+            Command::new("cc").args(["-g", "-O1"]).arg(session.path("p.c")).arg("-o").arg(&path).status();
+        assert!(made.is_ok_and(|made| made.success()), "the compiler is installed");
+        count(&session, &["--tree", "--fixed"], &path, &format!("{name}.trg"));
+    }
+    for (base, head, with, also) in [
+        ("none", "added", "check", ""),
+        ("added", "none", "check", ""),
+        ("added", "renamed", "verify", " and 1 more"),
+    ] {
+        let (text, json) = diff_of(&session, &format!("{base}.trg"), &format!("{head}.trg"));
+        let verdict = text.lines().next().expect("a line");
+        let cause = &json["verdict"]["cause"];
+        assert_eq!((&cause["function"], &cause["with"]), (&"main".into(), &with.into()), "{text}");
+        assert!(verdict.ends_with(&format!(" per call with {with}{also}, 1 call as before")), "{text}");
+        // The costs of the verdict differ by what it explains.
+        let costs = verdict.split(": main, ").nth(1).and_then(|rest| rest.split(" per call").next());
+        let costs: Vec<i64> = costs
+            .expect("costs")
+            .split(" → ")
+            .map(|cost| cost.replace(',', "").parse().expect("a whole number"))
+            .collect();
+        assert_eq!(cause["part"].as_i64(), Some(costs[1] - costs[0]), "{text}");
+    }
+}
