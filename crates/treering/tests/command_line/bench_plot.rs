@@ -145,14 +145,14 @@ fn steps_between_commits_are_found_and_drawn() {
     assert!(all.contains("3 steps"), "{all}");
 }
 
-#[test]
-fn commits_between_two_that_were_measured_are_counted() {
-    let session = Session::new();
+/// So many commits, each the child of the one before, all made at the same second.
+fn commits_of_one_second(session: &Session, number: usize) -> Vec<String> {
     let git = |words: &[&str]| {
         let identity = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"];
         let output = std::process::Command::new("git")
             .args(identity)
             .args(words)
+            .env("GIT_COMMITTER_DATE", "2026-10-01T12:00:00Z")
             .current_dir(session.path("."))
             .output();
         let output = output.expect("git is installed");
@@ -160,12 +160,97 @@ fn commits_between_two_that_were_measured_are_counted() {
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     };
     git(&["init", "--quiet"]);
-    let commits: Vec<String> = (0..6)
-        .map(|number| {
-            git(&["commit", "--quiet", "--allow-empty", "-m", &number.to_string()]);
-            git(&["rev-parse", "HEAD"])
-        })
+    let commit = |number: usize| {
+        git(&["commit", "--quiet", "--allow-empty", "-m", &number.to_string()]);
+        git(&["rev-parse", "HEAD"])
+    };
+    (0..number).map(commit).collect()
+}
+
+/// As `git rebase` leaves them, measured from the last one back.
+#[test]
+fn commits_of_one_second_stand_in_the_order_of_the_repository() {
+    let session = Session::new();
+    let commits = commits_of_one_second(&session, 4);
+    let counts = [100.0, 100.0, 110.0, 110.0];
+    let runs = commits.iter().zip(counts).enumerate().map(|(at, (commit, count))| {
+        let mut run = run("v", 1, 8, &[("instructions", measured(Unit::Count, &[count]))]);
+        run.version.commit = Some(commit.clone());
+        run.started = Moment(30_000 * DAY - at as u64);
+        run
+    });
+    archive(&session, &runs.collect::<Vec<_>>());
+    let document: Value =
+        serde_json::from_str(&session.output(&bench("history", &["--json"]))).expect("it is JSON");
+    let order: Vec<&str> = document["commits"]
+        .as_array()
+        .expect("commits")
+        .iter()
+        .filter_map(|of| of["commit"].as_str())
         .collect();
+    assert_eq!(order, commits);
+    assert_eq!(
+        (&document["steps"][0]["index"], &document["steps"][0]["to"]),
+        (&2.into(), &commits[2].clone().into())
+    );
+    let text = session.output(&bench("history", &[]));
+    assert!(text.contains("▲ +10.0 %"), "{text}");
+}
+
+/// Every commit on a machine, and the last ones on a slower one, too.
+#[test]
+fn a_history_of_times_is_of_one_machine() {
+    let session = Session::new();
+    let runs = (0..30).map(|at| {
+        let (machine, day) = (usize::from(at >= 18), 100 + at % 18);
+        let noise = 1.0 + (at * 7919 % 13) as f64 / 5000.0;
+        let time = [10e6, 15e6][machine] * noise;
+        let mut run =
+            run(&format!("c{day}"), day, 8, &[("cpu", rounds(time)), ("instructions", rounds(5.0))]);
+        run.machine.model = ["quick", "slow"][machine].to_owned();
+        run.machine.cores = 2;
+        run.started = Moment(20_000 * DAY + at);
+        run
+    });
+    archive(&session, &runs.collect::<Vec<_>>());
+    let outcome = session.run(&bench("history", &["-y", "time"]));
+    let note = "note: 18 runs of other machines than that of the latest left out: times of two machines are not comparable";
+    assert!(outcome.stderr.contains(note), "{outcome:#?}");
+    assert!(outcome.stdout.contains("12 of 12 versions measured; 0 steps from 2 %"), "{outcome:#?}");
+    // Counts are the same everywhere.
+    let outcome = session.run(&bench("history", &["-y", "instructions"]));
+    assert!(outcome.stderr.is_empty() && outcome.stdout.contains("18 of 18 versions"), "{outcome:#?}");
+}
+
+#[test]
+fn changes_that_are_no_steps_yet_are_named() {
+    let note = |times: &[f64]| {
+        let session = Session::new();
+        let runs = times
+            .iter()
+            .enumerate()
+            .map(|(at, time)| run(&format!("c{at}"), 100 + at as u64, 8, &[("cpu", rounds(time * 1e6))]));
+        archive(&session, &runs.collect::<Vec<_>>());
+        let text = session.output(&bench("history", &[]));
+        assert!(text.contains("; 0 steps from 2 %\n"), "{text}");
+        text.lines().last().expect("a line").to_owned()
+    };
+    let few = "fewer than 8 versions show no steps: treering bench compare judges two";
+    assert_eq!(note(&[10.0, 10.0, 10.1, 10.0, 20.0]), few);
+    assert_eq!(note(&[10.0, 10.05, 10.1, 10.0]), "4 of 4 versions measured; 0 steps from 2 %");
+    let mut times = [10.0, 10.1, 10.0, 10.05, 10.1, 10.0, 10.0, 10.05, 10.1, 10.0, 10.05, 20.0];
+    assert_eq!(
+        note(&times),
+        "the last version differs by +99.0 %: the next one tells whether that is a step"
+    );
+    times[11] = 10.02;
+    assert_eq!(note(&times), "12 of 12 versions measured; 0 steps from 2 %");
+}
+
+#[test]
+fn commits_between_two_that_were_measured_are_counted() {
+    let session = Session::new();
+    let commits = commits_of_one_second(&session, 6);
     let runs = [(0, 100.0), (4, 110.0), (5, 120.0)].map(|(at, count): (usize, f64)| {
         let mut run = run("v", at as u64, 8, &[("instructions", measured(Unit::Count, &[count]))]);
         run.version.commit = Some(commits[at].clone());

@@ -1,5 +1,6 @@
 //! `treering bench history`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,7 +16,7 @@ use treering_report::plural;
 use super::amount::{amount, percent, title};
 use super::columns::{Side, print, table};
 use super::drawing::write_plot;
-use super::judged::{judge, metric_of};
+use super::judged::{is_time, judge, metric_of};
 use super::place::{Place, failure};
 use super::version::git;
 use crate::command::report::percent as percent_of;
@@ -63,6 +64,9 @@ pub struct History {
 /// Smaller steps are not marked.
 const FLOOR: f64 = 0.02;
 
+/// Of fewer values, each division is as good as that of more than one in twenty shuffled series.
+const FEWEST: usize = 8;
+
 /// A commit and what was measured.
 struct Measured {
     run: Manifest,
@@ -87,12 +91,16 @@ impl History {
             check_plot_target(output, &[], self.force)?;
         }
         let mut archive = self.place.open_existing()?;
-        let runs = self.runs(&mut archive)?;
+        let mut found = self.found(&mut archive)?;
+        let mut runs = latest(&archive, &found)?;
         let wanted = self.y.as_deref().unwrap_or_else(|| {
             let counted = runs.iter().any(|run| run.samples.contains_key(metric::INSTRUCTIONS));
             if counted { metric::INSTRUCTIONS } else { "time" }
         });
         let name = metric_of(wanted, &runs.iter().collect::<Vec<_>>());
+        if is_time(name) && leave_out_other_machines(&mut found, name) {
+            runs = latest(&archive, &found)?;
+        }
         let all = runs.len();
         let commits = measured(runs, name);
         if commits.is_empty() {
@@ -114,8 +122,8 @@ impl History {
         self.floor.map_or(FLOOR, |floor| floor / 100.0)
     }
 
-    /// The latest run of each version, in the order of commits.
-    fn runs(&self, archive: &mut Archive) -> Result<Vec<Manifest>, Failure> {
+    /// The runs that were asked for, the latest first.
+    fn found(&self, archive: &mut Archive) -> Result<Vec<Summary>, Failure> {
         let mut only = Vec::new();
         for text in &self.parameters {
             let pair = text.split_once('=');
@@ -140,13 +148,7 @@ impl History {
         {
             return Err(several(first, other));
         }
-        // The latest come first.
-        let mut seen = std::collections::BTreeSet::new();
-        found.retain(|run| seen.insert((run.commit.clone(), run.version.clone(), run.dirty)));
-        let read = |run: &Summary| archive.read(&run.run).map_err(failure);
-        let mut runs = found.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
-        runs.sort_by_key(|run| (run.version.committed.unwrap_or(run.started), run.started));
-        Ok(runs)
+        Ok(found)
     }
 
     fn steps(&self, archive: &Archive, commits: &[Measured], name: &str) -> Vec<Found> {
@@ -193,12 +195,39 @@ impl History {
         let sides = [Side::Left, Side::Left, Side::Right, Side::Right, Side::Left];
         let steps = if found.len() == 1 { "1 step".to_owned() } else { format!("{} steps", found.len()) };
         let floor = treering_plot::Unit::Change.text(self.floor());
+        let blind = self.blind(commits, found, name).map_or_else(String::new, |note| format!("{note}\n"));
         format!(
-            "{}{} of {all} versions measured; {steps} from {}\n",
+            "{}{} of {all} versions measured; {steps} from {}\n{blind}",
             table(&sides, &rows),
             commits.len(),
             floor.trim_start_matches('+')
         )
+    }
+
+    /// Changes that cannot be told from chance yet, as it takes several versions to know how much these differ without
+    /// one; nothing where there seem to be none.
+    fn blind(&self, commits: &[Measured], found: &[Found], name: &str) -> Option<String> {
+        if name == metric::INSTRUCTIONS {
+            return None;
+        }
+        let start = found.last().map_or(0, |step| step.at);
+        let values: Vec<f64> = commits[start..].iter().map(|of| of.value).collect();
+        let seen = values.windows(2).any(|pair| (pair[1] - pair[0]).abs() >= self.floor() * pair[0].abs());
+        if commits.len() < FEWEST && seen && commits.len() > 1 {
+            return Some(format!(
+                "fewer than {FEWEST} versions show no steps: treering bench compare judges two"
+            ));
+        }
+        let (last, before) = values.split_last()?;
+        let level = median(before)?;
+        let is_outside = before.iter().all(|value| last > value) || before.iter().all(|value| last < value);
+        let change = (last - level) / level.abs();
+        (is_outside && level != 0.0 && change.abs() >= self.floor()).then(|| {
+            format!(
+                "the last version differs by {}: the next one tells whether that is a step",
+                percent(change)
+            )
+        })
     }
 
     fn document(&self, commits: &[Measured], found: &[Found], name: &str) -> Value {
@@ -214,7 +243,7 @@ impl History {
         json!({
             "view": "history", "program": self.program, "metric": name, "floor": self.floor(),
             "commits": commits.iter().map(commit).collect::<Vec<_>>(),
-            "steps": found.iter().map(step).collect::<Vec<_>>(),
+            "steps": found.iter().map(step).collect::<Vec<_>>(), "note": self.blind(commits, found, name),
         })
     }
 
@@ -262,6 +291,50 @@ impl History {
                 .collect(),
         }
     }
+}
+
+/// The latest run of each version, in the order of commits.
+fn latest(archive: &Archive, found: &[Summary]) -> Result<Vec<Manifest>, Failure> {
+    let mut seen = std::collections::BTreeSet::new();
+    let is_latest = |run: &&Summary| seen.insert((run.commit.clone(), run.version.clone(), run.dirty));
+    let read = |run: &Summary| archive.read(&run.run).map_err(failure);
+    let mut runs = found.iter().filter(is_latest).map(read).collect::<Result<Vec<_>, Failure>>()?;
+    runs.sort_by_key(|run| (run.version.committed.unwrap_or(run.started), run.started));
+    if let Some(order) = order_of_commits(&runs) {
+        let place =
+            |run: &Manifest| run.version.commit.as_ref().and_then(|commit| order.get(commit)).copied();
+        runs.sort_by_key(place);
+    }
+    Ok(runs)
+}
+
+/// By commit, its place among those behind the last one that all of them have in common, parents before children; nothing
+/// where the current folder's repository does not know all of them. Times of commits have whole seconds, in each of which
+/// `git rebase` makes several commits, and are of the clocks of several machines.
+fn order_of_commits(runs: &[Manifest]) -> Option<BTreeMap<String, usize>> {
+    let commits = runs.iter().map(|run| run.version.commit.as_deref()).collect::<Option<Vec<&str>>>()?;
+    let of = |words: &[&str]| git(Path::new("."), &[words, &commits].concat());
+    let common = of(&["merge-base", "--octopus"])?;
+    let behind = of(&["rev-list", "--topo-order", "--reverse", &format!("^{common}")])?;
+    Some(behind.lines().enumerate().map(|(place, commit)| (commit.to_owned(), place)).collect())
+}
+
+/// Leaves out runs of other machines than that of the latest run that has this metric, and says so. Returns whether there
+/// were any.
+fn leave_out_other_machines(found: &mut Vec<Summary>, name: &str) -> bool {
+    let Some(latest) = found.iter().find(|run| run.metrics.contains_key(name)) else { return false };
+    let (machine, host) = (latest.machine.clone(), latest.host.clone());
+    let all = found.len();
+    found.retain(|run| run.machine == machine);
+    let left_out = (all - found.len()) as u64;
+    if left_out > 0 {
+        let host = if host.is_empty() { String::new() } else { format!(" ({host})") };
+        tell!(
+            "note: {} of other machines than that of the latest{host} left out: times of two machines are not comparable",
+            plural(left_out, "run")
+        );
+    }
+    left_out > 0
 }
 
 impl Measured {
