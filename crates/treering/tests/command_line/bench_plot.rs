@@ -106,6 +106,18 @@ fn plots_of_nothing_are_refused_by_name() {
     );
 }
 
+/// A millisecond beside three seconds was 0.00 s.
+#[test]
+fn small_values_of_a_table_keep_two_digits() {
+    let session = Session::new();
+    let of = |size: u32, time: f64| run("v", 1, size, &[("cpu", rounds(time))]);
+    archive(&session, &[of(1, 1.26e6), of(10, 31e6), of(1000, 3e9)]);
+    let text = session.output(&bench("table", &["-x", "n"]));
+    let cells: Vec<&str> = text.split_whitespace().collect();
+    assert!(text.contains("CPU time, s\n"), "{text}");
+    assert!(["0.0013", "0.0310", "3.0000"].iter().all(|cell| cells.contains(cell)), "{text}");
+}
+
 /// Counts of commits: 2 % more at the third, and less at the sixth.
 #[test]
 fn steps_between_commits_are_found_and_drawn() {

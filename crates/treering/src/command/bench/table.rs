@@ -136,6 +136,7 @@ impl<'a> Rows<'a> {
             Unit::Count if is_whole => 0,
             Unit::Count => 3,
         };
+        let digits = if is_whole { digits } else { digits.max(digits_of_least(&values, factor)) };
         let shown = |run: &Option<&Manifest>| {
             value(run).map_or_else(
                 || "·".to_owned(),
@@ -226,6 +227,14 @@ impl<'a> Rows<'a> {
         };
         json!({ "x": x, "series": self.names, "rows": self.rows.iter().map(row).collect::<Vec<_>>() })
     }
+}
+
+/// How many digits behind the point show two of the least value that is not 0.
+fn digits_of_least(values: &[(f64, Unit)], factor: f64) -> usize {
+    const MOST: f64 = 9.0;
+    let parts = values.iter().map(|(value, _)| value.abs() / factor).filter(|part| *part > 0.0);
+    let least = parts.fold(f64::INFINITY, f64::min);
+    (1.0 - least.log10().floor()).clamp(0.0, MOST) as usize
 }
 
 /// Where a value stands among others.
