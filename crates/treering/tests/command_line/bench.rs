@@ -351,6 +351,19 @@ fn where_nothing_can_be_written_nothing_is_kept_and_it_is_said() {
     assert_eq!(listed(&session).len(), 2);
 }
 
+/// An archive in which another file is in the place of the folder for new ones.
+#[test]
+fn what_cannot_be_kept_is_not_measured() {
+    let session = Session::new();
+    script(&session, "p", "touch ran");
+    treering_archive::Archive::open(&session.path("runs")).expect("it can be made");
+    std::fs::write(session.path("runs/incoming"), "").expect("it can be written");
+    let refused = bench(&session, &["run", "-n", "1"], &["./p"]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:#?}");
+    assert!(refused.error().contains("runs/incoming"), "{refused:#?}");
+    assert!(!session.path("ran").exists());
+}
+
 /// All files below a folder.
 fn walk(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
