@@ -430,6 +430,56 @@ fn runs_without_a_partner_and_with_other_parameters_are_named() {
     assert!(compared.stdout.contains("the parameters differ"), "{compared:#?}");
 }
 
+/// Two programs in two versions; of the second, the head was not counted.
+#[test]
+fn what_one_version_alone_was_measured_in_is_named_and_decides_no_limit() {
+    use treering_archive::{Archive, Manifest, Measured, Unit, Version};
+    let session = Session::new();
+    let mut archive = Archive::open(&session.path("runs")).expect("it can be made");
+    for (program, version, is_counted) in
+        [("a", "old", true), ("a", "new", true), ("b", "old", true), ("b", "new", false)]
+    {
+        let measured = |unit, value: f64| Measured { unit, values: vec![value; 8] };
+        let counts = if is_counted {
+            measured(Unit::Count, 5e6)
+        } else {
+            Measured { unit: Unit::Count, values: vec![] }
+        };
+        let manifest = Manifest {
+            program: program.to_owned(),
+            version: Version { name: version.to_owned(), ..Version::default() },
+            session: "one".to_owned(),
+            samples: [("memory".to_owned(), measured(Unit::Bytes, 1e6)), ("instructions".to_owned(), counts)]
+                .into(),
+            ..Manifest::default()
+        };
+        archive.add(&manifest).expect("it can be kept");
+    }
+    let limited = bench(&session, &["compare", "old", "new", "--limit", "instructions=1%"], &[]);
+    assert_eq!(limited.status.code(), Some(3), "{limited:#?}");
+    assert!(
+        limited.stderr.contains("note: b: only base was measured in instructions, not compared"),
+        "{limited:#?}"
+    );
+    assert_eq!(
+        bench(&session, &["compare", "old", "new", "--limit", "memory=1%"], &[]).status.code(),
+        Some(0)
+    );
+    let counted = ["compare", "old", "new", "--limit", "instructions=1%", "--program", "a"];
+    assert_eq!(bench(&session, &counted, &[]).status.code(), Some(0));
+    // A limit of a suite is one as well.
+    std::fs::write(session.path("s.toml"), "limit = { time = \"5 %\" }\n[program.a]\nrun = \"a\"\n")
+        .expect("it can be written");
+    let suite = ["compare", "old", "new", "--suite", "s.toml"];
+    let refused = bench(&session, &suite, &[]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:#?}");
+    assert!(
+        refused.error().contains("the suite's limit of time: no two of these runs were measured in it"),
+        "{refused:#?}"
+    );
+    assert_eq!(bench(&session, &[&suite[..], &["--exact"]].concat(), &[]).status.code(), Some(0));
+}
+
 #[test]
 fn runs_of_two_machines_are_not_compared_in_time() {
     let session = Session::new();

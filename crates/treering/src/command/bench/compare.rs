@@ -66,6 +66,8 @@ struct Pair {
     base: (Summary, Manifest),
     head: (Summary, Manifest),
     judged: Vec<(String, Judged)>,
+    /// What one of both alone was measured in, and whether that is the base.
+    one_sided: Vec<(String, bool)>,
 }
 
 impl Compare {
@@ -86,7 +88,8 @@ impl Compare {
             return Err(Failure::new("the runs have no measurement in common")
                 .hint("treering bench show RUN names them"));
         }
-        self.check_limits(&pairs)?;
+        self.check_limits(&pairs, &limits)?;
+        pairs.iter().for_each(Pair::note_one_sided);
         let mut largest: Vec<&Pair> = pairs.iter().collect();
         largest.sort_by(|a, b| b.size().total_cmp(&a.size()));
         let explained = largest.iter().find_map(|pair| pair.explain(&archive).transpose()).transpose()?;
@@ -110,13 +113,17 @@ impl Compare {
     }
 
     /// Refuses a limit of something that no pair of runs has: it would hold whatever changed.
-    fn check_limits(&self, pairs: &[Pair]) -> Result<(), Failure> {
+    fn check_limits(&self, pairs: &[Pair], limits: &BTreeMap<String, f64>) -> Result<(), Failure> {
         let known: BTreeSet<&str> =
             pairs.iter().flat_map(|pair| &pair.judged).map(|(name, _)| limited(name)).collect();
-        let unknown = self.limit.iter().find(|(name, _)| !known.contains(name.as_str()));
-        unknown.map_or(Ok(()), |(name, _)| {
-            let known: Vec<&str> = known.into_iter().collect();
-            Err(Failure::new(format_args!("--limit {name}: no two of these runs were measured in it"))
+        // With --exact, limits of a suite on all else are not asked for.
+        let is_asked = |name: &str| !self.exact || self.limit.iter().any(|(asked, _)| asked == name);
+        let mut asked = limits.keys().filter(|name| is_asked(name));
+        asked.find(|name| !known.contains(name.as_str())).map_or(Ok(()), |name| {
+            let known: Vec<&str> = known.iter().copied().collect();
+            let of_suite = !self.limit.iter().any(|(asked, _)| asked == name);
+            let whose = if of_suite { "the suite's limit of" } else { "--limit" };
+            Err(Failure::new(format_args!("{whose} {name}: no two of these runs were measured in it"))
                 .hint(format_args!("they have: {}", known.join(", ")))
                 .status(2))
         })
@@ -136,7 +143,7 @@ impl Compare {
             Ok::<_, Failure>((of, manifest))
         };
         let pair = |(base, head): (Summary, Summary)| {
-            Ok(Pair { base: read(base)?, head: read(head)?, judged: Vec::new() })
+            Ok(Pair { base: read(base)?, head: read(head)?, judged: Vec::new(), one_sided: Vec::new() })
         };
         if is_version(&self.base) && is_version(&self.head) {
             let pairs = self.versions(&all);
@@ -267,9 +274,9 @@ fn notes(pairs: &[Pair]) -> String {
         text += "times of two sessions decide nothing: measure both versions in one, by a suite or treering compare\n";
     }
     let few = |pair: &Pair| {
-        pair.judged
-            .iter()
-            .any(|(name, of)| name != metric::INSTRUCTIONS && of.interval.is_none() && of.mark() == "?")
+        pair.judged.iter().any(|(name, of)| {
+            name != metric::INSTRUCTIONS && of.rounds < treering_measure::LEAST_ROUNDS && of.mark() == "?"
+        })
     };
     let other_work =
         |pair: &Pair| pair.judged.iter().any(|(name, of)| name == metric::INSTRUCTIONS && of.mark() == "?");
@@ -307,10 +314,35 @@ impl Pair {
         let (base, head) = (&self.base.1, &self.head.1);
         let known = [metric::INSTRUCTIONS, metric::CPU, metric::WALL, metric::MEMORY];
         let names: BTreeSet<&str> = base.samples.keys().map(String::as_str).collect();
-        let others = names.iter().copied().filter(|name| !known.contains(name));
+        let names = names.into_iter().chain(head.samples.keys().map(String::as_str));
+        let others: BTreeSet<&str> = names.filter(|name| !known.contains(name)).collect();
         let wanted = known.into_iter().chain(others).filter(|name| !exact || *name == metric::INSTRUCTIONS);
-        let judged = wanted.filter_map(|name| Some((name.to_owned(), judge(name, base, head, floor)?)));
-        self.judged = judged.collect();
+        let has = |run: &Manifest, name: &str| run.samples.get(name).is_some_and(|of| !of.values.is_empty());
+        for name in wanted {
+            let sides = (has(base, name), has(head, name));
+            match judge(name, base, head, floor) {
+                Some(judged) => self.judged.push((name.to_owned(), judged)),
+                None if sides.0 != sides.1 => self.one_sided.push((name.to_owned(), sides.0)),
+                None => {}
+            }
+        }
+    }
+
+    /// Names what cannot be compared, as one run alone was measured in it.
+    fn note_one_sided(&self) {
+        for is_base in [true, false] {
+            let of = |(name, of_base): &(String, bool)| (*of_base == is_base).then(|| title(name).to_owned());
+            let names: Vec<String> = self.one_sided.iter().filter_map(of).collect();
+            if !names.is_empty() {
+                let side = if is_base { "base" } else { "head" };
+                let run = format!("{} {}", self.head.1.program, self.parameters());
+                tell!(
+                    "note: {}: only {side} was measured in {}, not compared",
+                    run.trim_end(),
+                    names.join(", ")
+                );
+            }
+        }
     }
 
     /// The parameters; those of both where they differ.
@@ -372,6 +404,7 @@ impl Pair {
 fn status<'a>(pairs: impl Iterator<Item = &'a Pair>, limits: &BTreeMap<String, f64>) -> u8 {
     let mut undecided = false;
     for pair in pairs {
+        undecided |= pair.one_sided.iter().any(|(name, _)| limits.contains_key(limited(name)));
         for (name, judged) in &pair.judged {
             match limits.get(limited(name)).map(|limit| judged.against(*limit)) {
                 Some(Some(true)) => return 1,

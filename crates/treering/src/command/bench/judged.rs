@@ -13,7 +13,7 @@ pub struct Judged {
     pub head: f64,
     pub unit: Unit,
     pub outcome: Outcome,
-    /// The change as a part of the base; nothing if the base is 0.
+    /// The change as a part of the base; nothing from 0 to something.
     pub change: Option<f64>,
     /// Where the change lies with 99 % confidence; nothing of counts and of single values.
     pub interval: Option<(f64, f64)>,
@@ -42,7 +42,10 @@ pub fn metric_of<'a>(name: &'a str, runs: &[&Manifest]) -> &'a str {
 pub fn judge(name: &str, base: &Manifest, head: &Manifest, floor: f64) -> Option<Judged> {
     let sides = (base.samples.get(name)?, head.samples.get(name)?);
     let (first, second) = (median(&sides.0.values)?, median(&sides.1.values)?);
-    let change = (first != 0.0).then(|| second / first - 1.0);
+    let change = match first {
+        0.0 => (second == 0.0).then_some(0.0),
+        _ => Some((second - first) / first.abs()),
+    };
     let rounds = sides.0.values.len().min(sides.1.values.len());
     let is_one_session = base.session == head.session && !base.session.is_empty();
     let is_incomparable = is_time(name) && !is_one_session;
@@ -59,7 +62,11 @@ pub fn judge(name: &str, base: &Manifest, head: &Manifest, floor: f64) -> Option
     if name == metric::INSTRUCTIONS {
         return Some(of(of_counts(sides, second - first), None));
     }
-    let Some(estimate) = estimate(sides) else { return Some(of(plain(change, floor), None)) };
+    let Some(estimate) = estimate(sides) else {
+        // Without an interval, only no change at all is certain. Times that are equal may be so by chance: clocks have steps.
+        let is_certain = change == Some(0.0) && !is_incomparable;
+        return Some(of(if is_certain { Outcome::Same } else { Outcome::Undecided }, None));
+    };
     let outcome = match is_incomparable {
         true => Outcome::Undecided,
         false => Judgement::of(estimate, None, floor, rounds).outcome,
@@ -94,11 +101,6 @@ fn estimate((base, head): (&Measured, &Measured)) -> Option<Estimate> {
         return None;
     }
     Estimate::of_change(&[&base.values[..rounds]], &head.values[..rounds], SEED)
-}
-
-/// Of so few rounds no interval is known: only no change at all is certain.
-fn plain(change: Option<f64>, _floor: f64) -> Outcome {
-    if change == Some(0.0) { Outcome::Same } else { Outcome::Undecided }
 }
 
 impl Judged {
@@ -197,6 +199,27 @@ mod tests {
         assert_eq!(of("instructions", 0.0, 5.0).text(), "from 0");
         assert_eq!(of("memory", 1000.0, 3000.0).outcome, Outcome::Undecided);
         assert_eq!(of("memory", 1000.0, 1000.0).outcome, Outcome::Same);
+    }
+
+    #[test]
+    fn equal_times_of_two_sessions_decide_nothing() {
+        let judged = |session: &str| {
+            judge("cpu", &run("a", "cpu", &[1e7]), &run(session, "cpu", &[1e7]), FLOOR).unwrap()
+        };
+        assert_eq!((judged("a").outcome, judged("a").against(0.01)), (Outcome::Same, Some(false)));
+        assert_eq!((judged("b").outcome, judged("b").against(0.01)), (Outcome::Undecided, None));
+    }
+
+    #[test]
+    fn nothing_that_stays_nothing_is_the_same_and_signs_are_those_of_the_difference() {
+        let judged = |base: f64, head: f64| {
+            judge("leaks", &run("a", "leaks", &[base; 15]), &run("a", "leaks", &[head; 15]), FLOOR)
+        };
+        let outcome = |base: f64, head: f64| judged(base, head).unwrap().outcome;
+        assert_eq!((outcome(0.0, 0.0), outcome(0.0, 3.0)), (Outcome::Same, Outcome::Undecided));
+        assert_eq!(judged(0.0, 0.0).unwrap().text(), "0.0 %");
+        assert_eq!(judged(-10.0, -20.0).unwrap().text(), "−100 %");
+        assert_eq!(judged(-10.0, -5.0).unwrap().text(), "+50.0 %");
     }
 
     #[test]
