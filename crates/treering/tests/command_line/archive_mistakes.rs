@@ -41,6 +41,26 @@ fn mistakes_are_named_with_what_helps() {
     of_kept(&session, "sql", &[]);
 }
 
+#[test]
+fn a_question_about_a_project_or_version_of_no_run_is_noted() {
+    let session = Session::new();
+    folded(&session, "a.folded", 1);
+    add(&session, &["--project", "solve", "--version-name", "1.0"], &["a.folded"]);
+    of_kept(&session, "compact", &[]);
+    let said = |named: &str, options: &[&str]| {
+        let outcome = archive(&session, &[&["sql", "--archive", "kept", "--named", named], options].concat());
+        assert!(outcome.status.success(), "{outcome:#?}");
+        outcome.stderr
+    };
+    assert_eq!(
+        said("outliers", &["--project", "slove"]),
+        "note: no run is of the project slove; there are: solve\n"
+    );
+    let versions = said("versions", &["--base", "1.0", "--head", "1.1"]);
+    assert_eq!(versions, "note: no run is of the version 1.1; there are: 1.0\n");
+    assert_eq!(said("outliers", &["--project", "solve"]), "");
+}
+
 /// A host a year ahead of the others, and one whose clock begins at 0.
 #[test]
 fn days_that_no_right_clock_shows_are_named() {

@@ -1,16 +1,19 @@
 //! `treering archive sql`, and the questions that it shares with `treering query`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use treering_archive::{Archive, Summary};
 use treering_fleet::Tables;
 use treering_fleet::sql::{Engine, QUESTIONS, Question, Values, views};
 
 use super::compact::{note_clocks, wrong};
 use crate::arguments::day;
-use crate::command::bench::place::Place;
+use crate::command::bench::place::{Place, failure};
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
+use crate::word::word;
 
 /// Print the tables as views of an engine, and questions in its SQL
 #[derive(Debug, clap::Args)]
@@ -107,6 +110,32 @@ impl Asked {
         })))
     }
 
+    /// Notes projects and versions that no run has: an answer about them is empty, and reads as if all were well.
+    fn note_unknown(&self, archive: &mut Archive) -> Result<(), Failure> {
+        let asked = [("project", &self.project), ("version", &self.base), ("version", &self.head)];
+        if asked.iter().all(|(_, value)| value.is_none()) {
+            return Ok(());
+        }
+        let runs = archive.summaries(None).map_err(failure)?;
+        for (what, value) in asked {
+            let Some(value) = value else { continue };
+            let of =
+                |run: &Summary| if what == "project" { run.program.clone() } else { run.version.clone() };
+            let known: BTreeSet<String> = runs.iter().filter(|run| run.has_profile).map(of).collect();
+            if !known.contains(value) {
+                const MOST: usize = 5;
+                let some: Vec<String> = known.iter().take(MOST).map(|name| word(name.as_ref())).collect();
+                let more = if known.len() > MOST { ", …" } else { "" };
+                tell!(
+                    "note: no run is of the {what} {}; there are: {}{more}",
+                    word(value.as_ref()),
+                    some.join(", ")
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// The names of the parameters that have a value.
     fn given(&self) -> Vec<&'static str> {
         let all = [
@@ -129,7 +158,11 @@ impl Asked {
                 bucket.fetch_tables(&folder)?;
                 folder
             }
-            None => place.open_existing()?.folder().to_owned(),
+            None => {
+                let mut archive = place.open_existing()?;
+                self.note_unknown(&mut archive)?;
+                archive.folder().to_owned()
+            }
         };
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let tables = Tables::open(&folder).map_err(wrong)?;
