@@ -47,11 +47,14 @@ impl Cache {
     /// Makes a folder, and those above it that are missing, for this user alone.
     ///
     /// # Errors
-    /// The folder belongs to another user, or another user can change it or replace it or one above it; or the system's
-    /// own error.
+    /// The folder belongs to another user, or another user can change it or replace it or one above it, or a link of
+    /// another user leads there; or the system's own error.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let owner = std::fs::metadata("/proc/self")?.uid();
+        refuse_links_of_others(folder, owner)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        // One may have been made meanwhile.
+        refuse_links_of_others(folder, owner)?;
         let real = folder.canonicalize()?;
         for (above, folder) in real.ancestors().enumerate() {
             let found = std::fs::metadata(folder)?;
@@ -153,6 +156,21 @@ impl Cache {
     }
 }
 
+/// Whoever owns a link can point it elsewhere at any time, also behind the check of where it leads.
+fn refuse_links_of_others(folder: &Path, owner: u32) -> io::Result<()> {
+    let is_theirs = |path: &&Path| {
+        let found = path.symlink_metadata();
+        found.is_ok_and(|found| found.is_symlink() && ![0, owner].contains(&found.uid()))
+    };
+    match folder.ancestors().find(is_theirs) {
+        Some(link) => {
+            let message = format!("{} is a link of another user", link.display());
+            Err(io::Error::new(ErrorKind::PermissionDenied, message))
+        }
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{Read as _, Write as _};
@@ -245,6 +263,23 @@ mod tests {
         Cache::open(&open.join("own")).unwrap();
         std::fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
         assert_eq!(Cache::open(&open.join("own")).unwrap_err().kind(), ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_folder_behind_a_link_of_another_user_keeps_nothing() {
+        // Where the link leads was checked, and the link itself was used afterwards.
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        std::fs::create_dir(&target).unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        assert!(Cache::open(&link.join("own")).is_ok(), "an own link is as good as a folder");
+        if std::os::unix::fs::lchown(&link, Some(65534), None).is_err() {
+            println!("skipped: only root can give links away");
+            return;
+        }
+        let refused = Cache::open(&link.join("below/it")).unwrap_err();
+        assert!(refused.to_string().ends_with("link is a link of another user"), "{refused}");
+        assert!(!target.join("below").exists());
     }
 
     #[test]
