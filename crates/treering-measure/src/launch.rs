@@ -214,7 +214,8 @@ fn launcher() -> Result<&'static Launcher, LaunchError> {
 /// A file without a name.
 fn capture() -> Result<File, LaunchError> {
     let directory = treering_temporary::directory();
-    tempfile::tempfile_in(directory).map_err(|error| LaunchError::System("make a file for the output", error))
+    let made = tempfile::tempfile_in(directory).map_err(treering_temporary::located);
+    made.map_err(|error| LaunchError::System("make a file for the output", error))
 }
 
 fn share(file: &File) -> Result<Stdio, LaunchError> {

@@ -1,5 +1,6 @@
 //! Events by the names that `perf` gives them.
 
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use crate::sys::abi;
@@ -282,7 +283,8 @@ fn tracepoint(name: &str) -> Result<Event, UnknownEvent> {
             return Ok(Event::tracepoint(name, id));
         }
     }
-    Err(UnknownEvent::tracepoint(name, seen))
+    let events = std::fs::metadata("/sys/kernel/tracing/events").map(drop);
+    Err(UnknownEvent::tracepoint(name, if seen { Ok(()) } else { events }))
 }
 
 fn read_number(path: &Path) -> Option<u64> {
@@ -326,12 +328,20 @@ impl UnknownEvent {
         Self { message, hint: hint.to_owned() }
     }
 
-    fn tracepoint(name: &str, group_exists: bool) -> Self {
-        let hint = match group_exists || Path::new("/sys/kernel/tracing/events").is_dir() {
-            true => "ls /sys/kernel/tracing/events shows the groups of tracepoints",
-            false => "tracepoints need tracefs: sudo mount -t tracefs nodev /sys/kernel/tracing",
+    /// `events` is whether the folder of tracepoints can be seen.
+    fn tracepoint(name: &str, events: io::Result<()>) -> Self {
+        let missing = format!("there is no tracepoint named {name}");
+        let unreadable = format!("cannot look up {name}: this user may not read /sys/kernel/tracing");
+        let (message, hint) = match events.map_err(|error| error.kind()) {
+            Ok(()) => (missing, "ls /sys/kernel/tracing/events shows the groups of tracepoints"),
+            Err(ErrorKind::PermissionDenied) => (
+                unreadable,
+                "record as root, or allow it: sudo mount -o remount,mode=750,gid=$(id -g) /sys/kernel/tracing; \
+                 sudo sysctl kernel.perf_event_paranoid=-1",
+            ),
+            Err(_) => (missing, "tracepoints need tracefs: sudo mount -t tracefs nodev /sys/kernel/tracing"),
         };
-        Self { message: format!("there is no tracepoint named {name}"), hint: hint.to_owned() }
+        Self { message, hint: hint.to_owned() }
     }
 }
 
@@ -388,6 +398,16 @@ mod tests {
         event.set_bits("config:0-7,32-35", 0xabc).expect("a sound format");
         assert_eq!(event.config, 0xa_0000_00bc);
         assert_eq!(event.set_bits("config:60-70", 1), None);
+    }
+
+    #[test]
+    fn a_tracepoint_that_may_not_be_looked_up_is_not_called_missing() {
+        let about = |events: io::Result<()>| UnknownEvent::tracepoint("sched:sched_switch", events);
+        let refused = about(Err(ErrorKind::PermissionDenied.into()));
+        assert!(refused.message.contains("may not read") && refused.hint.contains("remount"), "{refused:?}");
+        let unmounted = about(Err(ErrorKind::NotFound.into()));
+        assert!(unmounted.message.contains("there is no") && unmounted.hint.contains("-t tracefs"));
+        assert!(about(Ok(())).hint.starts_with("ls "));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use treering_runtime::events::function_kind;
 use treering_runtime::{Function, Options, Recursion};
-use treering_temporary::{Folder, directory};
+use treering_temporary::Folder;
 
 use crate::{engine, table};
 
@@ -34,8 +34,7 @@ fn report_file() {
 }
 
 fn temporary() -> Result<Folder, String> {
-    Folder::create("prolog")
-        .map_err(|error| format!("cannot make a folder in {}: {error}", directory().display()))
+    Folder::create("prolog").map_err(|error| format!("cannot make a folder: {error}"))
 }
 
 fn state() -> MutexGuard<'static, Option<Recording>> {

@@ -29,7 +29,7 @@ impl Folder {
     /// # Errors
     /// The directory is not there or cannot be written.
     pub fn create(purpose: &str) -> io::Result<Self> {
-        Self::create_in(&crate::directory(), purpose)
+        Self::create_in(&crate::directory(), purpose).map_err(crate::located)
     }
 
     fn create_in(directory: &Path, purpose: &str) -> io::Result<Self> {

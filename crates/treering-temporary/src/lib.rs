@@ -28,3 +28,9 @@ pub fn directory() -> PathBuf {
     let named = std::env::var_os("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
     named.unwrap_or_else(|| PathBuf::from("/tmp"))
 }
+
+/// The same error, with the directory in which it came: who set `TMPDIR`, long ago, looks for the reason elsewhere.
+pub fn located(error: std::io::Error) -> std::io::Error {
+    let text = format!("{}, the directory for temporary files: {error}", directory().display());
+    std::io::Error::new(error.kind(), text)
+}

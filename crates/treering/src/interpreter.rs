@@ -22,8 +22,7 @@ use crate::word::word;
 
 /// A folder for the time of one run of a language's interpreter.
 pub fn folder(language: &str) -> Result<Folder, Failure> {
-    let cannot = format!("cannot make a folder in {}", treering_temporary::directory().display());
-    Folder::create(language).context(cannot)
+    Folder::create(language).context("cannot make a folder")
 }
 
 /// The message for a file to run, called a `noun`, that is not there. It may be there with the ending of the language.

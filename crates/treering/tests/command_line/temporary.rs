@@ -98,3 +98,24 @@ fn a_profile_in_octave_leaves_nothing_when_octave_ends() {
     assert!(Path::new(&file).starts_with(folder.join("tmp")), "{output:?}");
     assert_eq!(left(&folder), []);
 }
+
+#[test]
+fn a_directory_that_is_not_there_is_named() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    for arguments in [
+        &["compare", "--exact", "true", "--", "true"][..],
+        &["compare", "--time", "true", "--", "true"],
+        &["stat", "--exact", "--", "true"],
+        &["octave", "--eval", "1;"],
+        &["bench", "run", "--archive", "kept", "--", "true"],
+    ] {
+        let mut command = Command::new(TREERING);
+        command.args(arguments).current_dir(folder.path()).env("TMPDIR", "/no/such/folder");
+        let output = command.stdin(Stdio::null()).output().expect("treering runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            errors.contains("/no/such/folder, the directory for temporary files"),
+            "{arguments:?}: {errors}"
+        );
+    }
+}

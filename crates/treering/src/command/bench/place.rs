@@ -97,6 +97,9 @@ fn default_folder() -> Result<PathBuf, Failure> {
         return cannot(&message);
     }
     let owner = |path: &std::path::Path| std::fs::metadata(path).ok().map(|found| found.uid());
+    if data.is_none() && !home.is_dir() {
+        return cannot(&format!("the home directory is not there: {}", home.display()));
+    }
     // As it may be under `sudo`: files of ours would be in the way there.
     if data.is_none() && owner(std::path::Path::new("/proc/self")) != owner(&home) {
         return cannot("the home directory is another user's");
