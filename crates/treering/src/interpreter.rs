@@ -17,6 +17,7 @@ use crate::failure::{Context as _, Failure};
 use crate::open::open_profile;
 use crate::output::{cannot_write, no_stream};
 use crate::relay::Relay;
+use crate::stream::is_stream;
 use crate::terminal;
 use crate::word::word;
 
@@ -60,6 +61,11 @@ pub fn writable(output: &Path) -> Result<PathBuf, Failure> {
         return Err(
             Failure::new(format_args!("{} is a directory", output.display())).hint("name a file after -o")
         );
+    }
+    // It would be tried before the run and read after it, which a pipe or a device does not allow.
+    if is_stream(&output) {
+        let message = format!("cannot write {}: it is not a regular file", named.display());
+        return Err(Failure::new(message).hint("name a file after -o"));
     }
     let is_new = !output.exists();
     std::fs::OpenOptions::new()

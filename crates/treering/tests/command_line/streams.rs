@@ -86,3 +86,24 @@ fn standard_output_by_its_path_is_written_where_it_leads() {
         assert!(session.output(&["report", "out.trg"]).contains("exits_with"), "{outcome:#?}");
     }
 }
+
+#[test]
+fn interpreters_refuse_outputs_that_are_no_files() {
+    // The pipe was opened and closed before the run, and waited for without an end after it; a device that gives bytes without
+    // an end was read back until memory was full.
+    let session = Session::new();
+    pipe(&session);
+    std::fs::write(session.path("ran.pl"), "main.\n").expect("the folder can be written");
+    for output in ["pipe", "/dev/full", "/dev/stdout"] {
+        for arguments in
+            [&["octave", "--eval", "1;"][..], &["prolog", "ran.pl"], &["prolog", "--ports", "ran.pl"]]
+        {
+            let outcome = session.run(&[arguments, &["-o", output]].concat());
+            assert!(
+                outcome.error().contains("it is not a regular file"),
+                "{arguments:?} {output}: {outcome:#?}"
+            );
+            assert!(outcome.stderr.contains("hint: name a file after -o"), "{outcome:#?}");
+        }
+    }
+}
