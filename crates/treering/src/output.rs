@@ -30,6 +30,26 @@ pub fn write_whole<E: std::fmt::Display>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
 ) -> Result<(), Failure> {
+    write_beside(path, write, || Ok(()))
+}
+
+/// The same for the profile of a program that was run, which cannot simply be made again: an earlier one of that name is
+/// kept as `.old`.
+pub fn write_profile<E: std::fmt::Display>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<(), Failure> {
+    let keep =
+        || std::fs::rename(path, older(path)).context(format_args!("cannot move {} away", path.display()));
+    write_beside(path, write, || if is_profile(path) { keep() } else { Ok(()) })
+}
+
+/// Writes a file whole or not at all; `make_way` is called when only its name is missing.
+fn write_beside<E: std::fmt::Display>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    make_way: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let cannot = format!("cannot write {}", path.display());
     let _working = Working::on(format!("writing {}", path.display()));
     if path == Path::new("-") {
@@ -44,7 +64,22 @@ pub fn write_whole<E: std::fmt::Display>(
     if let Some(file) = &mut beside.file {
         fill(file.as_file_mut(), write).context(&cannot)?;
     }
+    make_way()?;
     beside.rename(path).context(cannot)
+}
+
+/// Writes a profile that has no place at its own name into the directory for temporary files; where it is. Nobody can have put
+/// anything under its name before.
+pub fn write_elsewhere<E: std::fmt::Display>(
+    write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+) -> Result<PathBuf, Failure> {
+    let folder = treering_temporary::directory();
+    let mut options = tempfile::Builder::new();
+    let new = options.prefix("treering-").suffix(".trg").tempfile_in(&folder);
+    let mut file = new.context(format_args!("cannot write into {}", folder.display()))?;
+    let cannot = format!("cannot write {}", file.path().display());
+    fill(file.as_file_mut(), write).context(&cannot)?;
+    file.keep().map(|(_, path)| path).context(cannot)
 }
 
 /// Refuses `-` where standard output is the profiled program's.
@@ -247,13 +282,23 @@ fn check(
     Err(Failure::new(message).hint("name another file after -o, or replace it with --force"))
 }
 
-/// Keeps an earlier profile as `.old`; true if there was one. Another file of that name is not replaced.
-pub fn keep_older(path: &Path) -> Result<bool, Failure> {
+/// The same as [`check_target`] for the profile of a program to be run, whose predecessor is kept as `.old`.
+pub fn check_collected(output: &Path, inputs: &[&Path], force: bool) -> Result<(), Failure> {
+    check_target(output, inputs, Format::Trg, force)?;
+    if is_profile(output) { check_target(&older(output), inputs, Format::Trg, force) } else { Ok(()) }
+}
+
+fn is_profile(path: &Path) -> bool {
+    path.is_file() && !is_stream(path) && starts_as(path, |start| is_ours(start, Format::Trg))
+}
+
+/// Keeps what is there as `.old`; true if there was anything. Another file of that name is not replaced unless forced.
+pub fn keep_older(path: &Path, force: bool) -> Result<bool, Failure> {
     if path.symlink_metadata().is_err() {
         return Ok(false);
     }
     let old = older(path);
-    check_target(&old, &[], Format::Trg, false)?;
+    check_target(&old, &[], Format::Trg, force)?;
     std::fs::rename(path, &old).context(format_args!("cannot move {} away", path.display()))?;
     Ok(true)
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use signal_hook::flag;
-use treering_formats::{Format, trg};
+use treering_formats::trg;
 use treering_proc::is_ignored;
 use treering_profile::Profile;
 use treering_report::Style;
@@ -32,7 +32,7 @@ use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::hint::against_no_counts;
 use crate::naming::{Reachable, Wanted, name_functions};
-use crate::output::{cannot_write, check_target, create_new, no_stream, write_whole};
+use crate::output::{cannot_write, check_collected, create_new, no_stream, write_elsewhere, write_profile};
 use crate::page::beside;
 use crate::relay::ENDING;
 use crate::selected::Selected;
@@ -312,9 +312,8 @@ impl Count {
         if let Some(kept) = count_folder_of(&self.output).filter(|kept| is_kept(kept)) {
             return format!("the counts are kept: {}", report_command(&kept));
         }
-        let elsewhere = treering_temporary::directory().join(format!("treering-{}.trg", std::process::id()));
-        match write_whole(&elsewhere, |to| trg::write(profile, to)) {
-            Ok(()) => format!("the profile was written elsewhere: treering report {}", word(&elsewhere)),
+        match write_elsewhere(|to| trg::write(profile, to)) {
+            Ok(elsewhere) => format!("the profile was written elsewhere: treering report {}", word(&elsewhere)),
             Err(_) => "nor could they be written to the directory for temporary files, so they are lost; name a file \
                        where there is room after -o"
                 .to_owned(),
@@ -374,7 +373,7 @@ impl Count {
         if self.output == Path::new("-") || is_open {
             return Ok(());
         }
-        check_target(&self.output, &[], Format::Trg, self.force)?;
+        check_collected(&self.output, &[], self.force)?;
         let exists = self.output.exists();
         let file = match exists {
             true => std::fs::OpenOptions::new().append(true).open(&self.output),
@@ -391,7 +390,7 @@ impl Count {
     fn write(&self, stream: Option<Stream>, profile: &Profile) -> Result<(), Failure> {
         match stream {
             Some(stream) => stream.write(|to| trg::write(profile, to)),
-            None => write_whole(&self.output, |to| trg::write(profile, to)),
+            None => write_profile(&self.output, |to| trg::write(profile, to)),
         }
     }
 

@@ -19,11 +19,12 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::library;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::open::open_profile;
-use crate::output::{check_target, clean_up_at_signals, keep_older, no_stream, write_whole};
+use crate::output::{
+    cannot_write, check_collected, check_target, clean_up_at_signals, no_stream, write_profile, write_whole,
+};
 use crate::output_name::without_marks;
 use crate::page::beside;
 use crate::relay::Relay;
-use crate::stream::is_stream;
 use crate::terminal;
 use crate::word::word;
 
@@ -83,7 +84,10 @@ impl Gprof {
     fn run_to_file(mut self) -> Outcome {
         no_stream(&self.output, "the program")?;
         let _claim = crate::output_name::Claim::take(&mut self.output)?;
-        check_target(&self.output, &[], Format::Trg, self.force)?;
+        match self.recover {
+            true => check_target(&self.output, &[], Format::Trg, self.force),
+            false => check_collected(&self.output, &[], self.force),
+        }?;
         let page = self.view.then(|| beside(&self.output, self.force)).transpose()?;
         let folder = self.folder();
         let status = if self.recover { 0 } else { self.profile(&folder)? };
@@ -101,8 +105,10 @@ impl Gprof {
         let sampled = if sampled.exists() { Some(open_profile(&sampled)?.profile) } else { None };
         let profile = join(&counted, sampled);
         clean_up_at_signals();
-        self.keep_older()?;
-        write_whole(&self.output, |output| trg::write(&profile, output))?;
+        match self.recover {
+            true => write_whole(&self.output, |output| trg::write(&profile, output)),
+            false => write_profile(&self.output, |output| trg::write(&profile, output)),
+        }?;
         if self.gmon {
             self.write_gmon(&profile)?;
         }
@@ -137,14 +143,6 @@ impl Gprof {
                 _ => format!("go on ({})", processes.join(", ")),
             }
         )
-    }
-
-    /// Keeps an earlier profile as `.old`.
-    fn keep_older(&self) -> Result<(), Failure> {
-        if self.recover || !self.output.is_file() || is_stream(&self.output) {
-            return Ok(());
-        }
-        keep_older(&self.output).map(drop)
     }
 
     /// Where the program counts: beside the output, so that it is found if we are killed.

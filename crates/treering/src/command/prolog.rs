@@ -15,7 +15,7 @@ use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, print_summary, writable};
 use crate::library;
 use crate::open::{Opened, open_profile};
-use crate::output::{check_target, make_way, write_whole};
+use crate::output::{check_collected, make_way, write_elsewhere, write_profile};
 use crate::page::beside;
 
 /// Run a goal under SWI-Prolog and profile its predicates
@@ -129,7 +129,7 @@ impl Prolog {
         if !self.program.is_file() {
             return Err(no_program(&self.program));
         }
-        check_target(&self.output, &[&self.program], Format::Trg, self.force)?;
+        check_collected(&self.output, &[&self.program], self.force)?;
         if self.view {
             beside(&self.output, self.force)?;
         }
@@ -271,7 +271,16 @@ impl Prolog {
             let words = self.command_line();
             run.command = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         }
-        write_whole(output, |file| trg::write(&opened.profile, file))
+        let profile = &opened.profile;
+        write_profile(output, |file| trg::write(profile, file)).map_err(|failure| {
+            match write_elsewhere(|file| trg::write(profile, file)) {
+                Ok(elsewhere) => failure.hint(format_args!(
+                    "the profile was written elsewhere: treering report {}",
+                    crate::word::word(&elsewhere)
+                )),
+                Err(_) => failure,
+            }
+        })
     }
 }
 

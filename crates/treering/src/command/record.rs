@@ -153,7 +153,7 @@ impl Record {
         let mut finish = Finish::Detached;
         let mut written = Ok(());
         for run in 1..=self.runs {
-            let place = Place::new(&self.output, stream.as_ref(), runs.is_empty())?;
+            let place = Place::new(&self.output, stream.as_ref(), runs.is_empty(), self.force)?;
             let (profile, ended) = self.record_once(&options, &place)?;
             runs.push(profile);
             finish = ended;
@@ -319,7 +319,7 @@ struct Place<'a> {
 impl<'a> Place<'a> {
     /// A first recording grows in the output file itself, whose predecessor is kept as `.old`;
     /// later ones grow beside it, so that those before stay readable.
-    fn new(output: &'a Path, stream: Option<&'a Stream>, first: bool) -> Result<Self, Failure> {
+    fn new(output: &'a Path, stream: Option<&'a Stream>, first: bool, force: bool) -> Result<Self, Failure> {
         if output.is_dir() {
             return Err(Failure::new(format_args!("{} is a directory", output.display()))
                 .hint("name a file after -o"));
@@ -330,7 +330,7 @@ impl<'a> Place<'a> {
             (true, true) => Some(output.to_owned()),
             (true, false) => Some(with_suffix(output, ".run")),
         };
-        let has_older = growing.as_deref() == Some(output) && keep_older(output)?;
+        let has_older = growing.as_deref() == Some(output) && keep_older(output, force)?;
         Ok(Self { output, stream, growing, has_older })
     }
 

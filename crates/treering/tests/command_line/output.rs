@@ -236,3 +236,34 @@ fn folders_are_no_outputs() {
         }
     }
 }
+
+#[test]
+fn an_earlier_profile_is_kept_whatever_collected_it() {
+    let session = Session::new();
+    let read = |name: &str| std::fs::read(session.path(name)).expect("it was written");
+    for collector in ["record", "count"] {
+        session.output(&[collector, "-q", "--", "true"]);
+        let earlier = read("treering.trg");
+        session.output(&[collector, "-q", "--", "true"]);
+        assert_eq!(read("treering.trg.old"), earlier, "{collector}");
+        // What stands in the way of that is said before anything runs.
+        std::fs::write(session.path("treering.trg.old"), "mine").expect("the folder can be written");
+        let outcome = session.run(&[collector, "-q", "--", "touch", "ran"]);
+        assert!(outcome.error().contains("treering.trg.old exists"), "{outcome:#?}");
+        assert!(!session.path("ran").exists() && read("treering.trg.old") == b"mine", "{collector}");
+        session.output(&[collector, "-q", "--force", "--", "true"]);
+        session.output(&[collector, "-q", "--", "true"]);
+    }
+}
+
+#[test]
+fn a_forced_file_stands_in_the_way_of_no_later_run() {
+    // The first forced run moved it to `.old`, which every later one refused to replace, forced or not.
+    for collector in ["record", "count"] {
+        let session = Session::new();
+        std::fs::write(session.path("treering.trg"), "mine").expect("the folder can be written");
+        for _ in 0..3 {
+            session.output(&[collector, "-q", "--force", "--", "true"]);
+        }
+    }
+}

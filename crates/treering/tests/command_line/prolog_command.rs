@@ -181,3 +181,14 @@ fn the_page_of_a_goal_is_made_when_it_is_asked_for() {
     let page = std::fs::read_to_string(prolog.folder.join("a.html")).expect("the page was written");
     assert!(page.starts_with("<!doctype html>") && page.contains("– Treering</title>"));
 }
+
+#[test]
+fn an_earlier_profile_is_kept() {
+    let Some(prolog) = Prolog::new("earlier") else { return };
+    let read = |name: &str| std::fs::read(prolog.folder.join(name)).expect("it was written");
+    let run = || assert!(treering(&prolog, &["-q", "program.pl", "-g", "third(_)"]).status.success());
+    run();
+    let earlier = read("treering.trg");
+    run();
+    assert!(read("treering.trg.old") == earlier);
+}
