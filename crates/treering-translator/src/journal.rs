@@ -10,8 +10,9 @@ pub(crate) mod ended;
 pub(crate) mod record;
 pub(crate) mod salvage;
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::address_space::AddressSpace;
@@ -63,7 +64,8 @@ impl Store {
             let _ = std::fs::remove_dir_all(&old);
             std::fs::rename(directory, &old).ok()?;
         }
-        std::fs::create_dir(directory).ok()?;
+        // Nobody else may see which code ran, nor hold the lock.
+        DirBuilder::new().mode(0o700).create(directory).ok()?;
         let store = Self::begin(directory);
         if store.is_none() {
             let _ = std::fs::remove_dir_all(directory);
@@ -72,7 +74,9 @@ impl Store {
     }
 
     fn begin(directory: &Path) -> Option<Self> {
-        let run = File::options().read(true).append(true).create_new(true).open(directory.join(RUN)).ok()?;
+        let mut options = File::options();
+        options.read(true).append(true).create_new(true).mode(0o600);
+        let run = options.open(directory.join(RUN)).ok()?;
         sys::lock(&run).ok()?;
         (sys::free_room(&run).ok()? >= LEAST_ROOM).then_some(())?;
         let ended = EndedJournals::create(directory).ok();

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use hashbrown::HashMap;
@@ -23,7 +24,7 @@ pub(crate) struct EndedJournals {
 impl EndedJournals {
     /// Makes the file.
     pub(crate) fn create(directory: &Path) -> io::Result<Self> {
-        let file = File::options().append(true).create_new(true).open(directory.join(ENDED))?;
+        let file = File::options().append(true).create_new(true).mode(0o600).open(directory.join(ENDED))?;
         Ok(Self { file, length: 0 })
     }
 

@@ -1,7 +1,9 @@
 //! `treering gprof`: calls of a program compiled with `-pg`, counted exactly, beside sampled costs.
 
 use std::ffi::OsString;
+use std::fs::DirBuilder;
 use std::io::BufRead as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
@@ -169,7 +171,8 @@ impl Gprof {
                 ))
                 .hint(format_args!("or remove it: rm -r {}", word(folder))));
         }
-        std::fs::create_dir(folder).context(format_args!("cannot make {}", folder.display()))?;
+        let made = DirBuilder::new().mode(0o700).create(folder);
+        made.map_err(|error| cannot_write(folder, &error))?;
         let absolute = folder.canonicalize().context(folder.display())?;
         let result = self.run_program(&library, &absolute);
         if result.is_err() {

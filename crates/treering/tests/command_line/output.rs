@@ -267,3 +267,18 @@ fn a_forced_file_stands_in_the_way_of_no_later_run() {
         }
     }
 }
+
+#[test]
+fn counts_of_a_running_program_are_for_no_other_user() {
+    let session = Session::new();
+    let look = "stat -c '%a %n' a.trg.counting a.trg.counting/*";
+    let run = format!(
+        "umask 000; exec {} count -q -o a.trg -- sh -c \"{look}\"",
+        crate::session::quoted(crate::session::treering())
+    );
+    let output = std::process::Command::new("sh").args(["-c", &run]).current_dir(session.path(".")).output();
+    let seen = String::from_utf8(output.expect("a shell is there").stdout).expect("it is text");
+    assert!(seen.contains("a.trg.counting/run\n"), "{seen}");
+    let is_private = |line: &str| line.starts_with("600 ") || line.starts_with("700 ");
+    assert!(seen.lines().all(is_private), "{seen}");
+}
