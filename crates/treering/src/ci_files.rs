@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use treering_report::{Measured, bencher_json, benchmark_action_json, junit_xml};
 
 use crate::failure::{Context as _, Failure};
+use crate::output::{cannot_write, check_ci_target};
 
 // Files for CI.
 #[derive(Debug, clap::Args)]
@@ -30,7 +31,15 @@ pub struct CiFiles {
 }
 
 impl CiFiles {
-    /// Writes those that are asked for. Files that exist are replaced, as CI runs again and again.
+    /// Makes sure that those that are asked for can be written, before anything is measured.
+    pub fn check(&self) -> Result<(), Failure> {
+        for (path, starts) in [(&self.junit, "<"), (&self.benchmark_action, "["), (&self.bencher, "{")] {
+            path.iter().try_for_each(|path| check_ci_target(path, starts.as_bytes()))?;
+        }
+        if self.step_summary { summary_file().map(drop) } else { Ok(()) }
+    }
+
+    /// Writes those that are asked for. Files of their kind are replaced, as CI runs again and again.
     pub fn write(&self, measured: &[Measured], markdown: impl FnOnce() -> String) -> Result<(), Failure> {
         type Written = fn(&[Measured]) -> String;
         let files: [(&Option<PathBuf>, Written); 3] = [
@@ -51,17 +60,22 @@ impl CiFiles {
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text).context(format_args!("cannot write {}", path.display()))
+    std::fs::write(path, text).map_err(|error| cannot_write(path, &error))
+}
+
+/// The file that GitHub Actions names.
+fn summary_file() -> Result<PathBuf, Failure> {
+    const VARIABLE: &str = "GITHUB_STEP_SUMMARY";
+    let path = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+    path.map(PathBuf::from).ok_or_else(|| {
+        Failure::new(format_args!("--step-summary: {VARIABLE} is not set"))
+            .hint("GitHub Actions sets it; elsewhere: --markdown")
+    })
 }
 
 fn add_to_summary(text: &str) -> Result<(), Failure> {
-    const VARIABLE: &str = "GITHUB_STEP_SUMMARY";
-    let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) else {
-        return Err(Failure::new(format_args!("--step-summary: {VARIABLE} is not set"))
-            .hint("GitHub Actions sets it; elsewhere: --markdown"));
-    };
-    let path = Path::new(&path);
-    let opened = OpenOptions::new().create(true).append(true).open(path);
+    let path = summary_file()?;
+    let opened = OpenOptions::new().create(true).append(true).open(&path);
     let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
     written.context(format_args!("cannot write {}", path.display()))
 }

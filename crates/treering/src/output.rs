@@ -239,6 +239,18 @@ pub fn check_stat_target(output: &Path, force: bool) -> Result<(), Failure> {
     check(output, &[], "file of counts", treering_stat::is_stat, force)
 }
 
+/// Makes sure that a file for CI can be written, and replaces none but one of its kind, which begins with one of `starts`: CI
+/// writes it again and again.
+pub fn check_ci_target(output: &Path, starts: &[u8]) -> Result<(), Failure> {
+    check(output, &[], "file for CI", |_| true, false)?;
+    let is_alike = |start: &[u8]| start.first().is_none_or(|first| starts.contains(first));
+    if !output.is_file() || is_stream(output) || starts_as(output, is_alike) {
+        return Ok(());
+    }
+    let message = format!("{} exists and is nothing that Treering writes for CI", output.display());
+    Err(Failure::new(message).hint("name another file, or remove this one"))
+}
+
 /// Removes a file that is no profile if `force` is given: libraries that write profiles themselves replace only their own.
 pub fn make_way(output: &Path, force: bool) -> Result<(), Failure> {
     let is_foreign = || output.is_file() && !starts_as(output, |start| is_ours(start, Format::Trg));

@@ -134,6 +134,7 @@ impl Compare {
     }
 
     fn compare(&self, interrupt: &Interrupt) -> Outcome {
+        self.files.check()?;
         // Removed at the end, however that comes.
         let (_trees, launches) = self.launches(interrupt)?;
         let exact = match self.time {
@@ -160,11 +161,12 @@ impl Compare {
             () if self.markdown => markdown(),
             () => text::text(&comparison, &verdict, &style),
         };
-        self.files.write(&comparison.measured(&self.files, &verdict), markdown)?;
         match self.json || self.markdown || terminal::has_unicode() {
             true => terminal::print(&text)?,
             false => terminal::print(&treering_report::in_ascii(&text))?,
         }
+        // What was measured is not lost if there is no room for them.
+        self.files.write(&comparison.measured(&self.files, &verdict), markdown)?;
         Ok(ExitCode::from(status))
     }
 

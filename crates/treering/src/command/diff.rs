@@ -98,6 +98,7 @@ impl Diff {
     }
 
     fn compare(&self) -> Outcome {
+        self.files.check()?;
         let (base, head) = (self.open(&self.base)?, self.open(&self.head)?);
         let working = Working::on("comparing");
         let options = Options { metric: self.metric.clone() };

@@ -282,3 +282,26 @@ fn counts_of_a_running_program_are_for_no_other_user() {
     let is_private = |line: &str| line.starts_with("600 ") || line.starts_with("700 ");
     assert!(seen.lines().all(is_private), "{seen}");
 }
+
+#[test]
+fn files_for_ci_replace_their_kind_alone() {
+    let session = session();
+    std::fs::write(session.path("notes"), "mine").expect("the folder can be written");
+    for option in ["--junit", "--benchmark-action", "--bencher"] {
+        for command in
+            [&["diff", "a.trg", "a.trg"][..], &["compare", "--exact", "touch", "ran", "--", "touch", "ran"]]
+        {
+            let all = [&command[..1], &[option, "notes"], &command[1..]].concat();
+            let outcome = session.run(&all);
+            assert!(outcome.stderr.contains("error: notes exists and is nothing"), "{all:?}: {outcome:#?}");
+            assert_eq!(outcome.status.code(), Some(2), "{outcome:#?}");
+        }
+        let file = option.trim_start_matches('-');
+        session.output(&["diff", "a.trg", "a.trg", option, file]);
+        session.output(&["diff", "a.trg", "a.trg", option, file]);
+        let missing = session.run(&["diff", "a.trg", "a.trg", option, "nowhere/file"]);
+        assert!(missing.stderr.contains("hint: make it first: mkdir -p nowhere"), "{missing:#?}");
+    }
+    assert!(!session.path("ran").exists(), "that is found out before anything runs");
+    assert_eq!(std::fs::read(session.path("notes")).expect("it is there"), b"mine");
+}
