@@ -112,6 +112,20 @@ mod tests {
         expect_file!["../../../docs/cli.md"].assert_eq(&page);
     }
 
+    #[test]
+    fn sentences_of_help_are_broken_by_the_terminal_alone() {
+        // Lines that were broken by hand were broken again, and left single words on a line.
+        let first_level = Arguments::command();
+        let commands = first_level.get_subcommands().flat_map(|one| one.get_subcommands().chain([one]));
+        for command in commands {
+            let text = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for (line, next) in text.lines().zip(text.lines().skip(1)) {
+                let goes_on = !line.starts_with(' ') && next.starts_with(|first: char| first.is_lowercase());
+                assert!(!goes_on, "{}: {line}\n{next}", command.get_name());
+            }
+        }
+    }
+
     /// The text of `--help` on a terminal of a hundred columns.
     fn help(subcommand: &[&str]) -> String {
         let words = [&["treering"], subcommand, &["--help"]].concat();

@@ -55,11 +55,15 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::arguments::Arguments;
+use crate::failure::Failure;
 
 fn main() -> ExitCode {
     treering_proc::keep_ended_children();
     output_name::note_begin();
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(told) => return tell_usage(&told),
+    };
     terminal::set_colour(arguments.color);
     if arguments.no_pager {
         pager::refuse();
@@ -70,4 +74,14 @@ fn main() -> ExitCode {
     };
     ending::end_alike();
     status
+}
+
+/// Prints help, a version or a mistake in the arguments.
+fn tell_usage(told: &clap::Error) -> ExitCode {
+    match told.print() {
+        Err(error) if !told.use_stderr() && error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Failure::new(format_args!("cannot write to standard output: {error}")).print()
+        }
+        _ => ExitCode::from(told.exit_code() as u8),
+    }
 }

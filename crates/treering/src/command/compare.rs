@@ -37,7 +37,7 @@ use verdict::Verdict;
 /// Run two versions of a program and tell which costs more, how sure that is, and why
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Always base → head. Instructions are counted exactly, the base twice: what differs between runs
+Always base → head. Instructions are counted exactly, the base twice: what differs between runs \
 of one program is set apart. Times are processor times of shuffled rounds. See docs/compare.md.
 
 Exit status: 0 within the limit, also without any; 1 beyond it; 2 an error; 3 undecided.

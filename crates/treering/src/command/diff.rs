@@ -23,7 +23,7 @@ use crate::{pager, terminal};
 /// Show what changed between two profiles: how much, why, and where
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Always base → head, and change = head − base. Where both counted calls, each change of a function is
+Always base → head, and change = head − base. Where both counted calls, each change of a function is \
 divided in two that add up to it: more calls, and cost per call. See docs/diff.md.
 
 Exit status: 0 within the limit, also without any; 1 beyond it; 2 an error; 3 undecided.

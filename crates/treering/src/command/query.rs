@@ -21,7 +21,7 @@ Examples:
   treering query --named versions --project solve --base 1.0 --head 1.1
   treering query \"SELECT host, COUNT(*) AS runs FROM run WHERE main GROUP BY host\"
 
-The tables are run, fn, stack, cost, fcost and rollup; docs/archive.md describes their columns. The program
+The tables are run, fn, stack, cost, fcost and rollup; docs/archive.md describes their columns. The program \
 treering-query answers, or duckdb; one of them must be installed. Their dialects of SQL differ in details.")]
 pub struct Query {
     /// The question in SQL; several, with ; between them

@@ -305,3 +305,13 @@ fn files_for_ci_replace_their_kind_alone() {
     assert!(!session.path("ran").exists(), "that is found out before anything runs");
     assert_eq!(std::fs::read(session.path("notes")).expect("it is there"), b"mine");
 }
+
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    let session = Session::new();
+    for arguments in [&["--help"][..], &["--version"], &["report", "--help"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("there is such a device");
+        let output = session.command(arguments).stdout(full).output().expect("treering runs");
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
+    }
+}

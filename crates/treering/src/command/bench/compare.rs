@@ -25,7 +25,7 @@ use crate::terminal;
 /// Compare two runs, or all runs of two versions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Always base → head, and change = head − base. Of versions, runs pair that agree in program and parameters, the
+Always base → head, and change = head − base. Of versions, runs pair that agree in program and parameters, the \
 latest of each. Where both runs have a profile, treering diff explains the change.
 
 Exit status: 0 within the limits, also without any; 1 beyond one; 2 an error; 3 undecided.

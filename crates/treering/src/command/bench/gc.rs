@@ -14,7 +14,7 @@ use crate::terminal;
 /// Remove runs that are not to be kept, and files that no run needs
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --older-than and --keep, no run is removed: only what writers that were killed have left, and profiles and
+Without --older-than and --keep, no run is removed: only what writers that were killed have left, and profiles and \
 inputs that no run has, once they are a day old. With both, runs go that are old and not among the last ones.")]
 pub struct Gc {
     /// Remove runs that began more than so many days ago

@@ -27,7 +27,7 @@ use crate::terminal;
 /// Show the commits at which a program became slower or faster
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The latest run of each commit, in the order of the commits. Instructions are compared commit by
+The latest run of each commit, in the order of the commits. Instructions are compared commit by \
 commit; times are divided into levels, as long as chance would not make a step (E-divisive).
 
 Examples:

@@ -19,8 +19,8 @@ use crate::open::{open_content, read_file, written_unix_ns};
 /// Keep runs that other tools measured
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Reads XML of benchmarks (of CBS and of Treering), JSON of hyperfine (--export-json) and of google-benchmark
-(--benchmark_out), profiles of programs with CBS's macros, and folders of criterion (target/criterion) or a file in one.
+Reads XML of benchmarks (of CBS and of Treering), JSON of hyperfine (--export-json) and of google-benchmark \
+(--benchmark_out), profiles of programs with CBS's macros, and folders of criterion (target/criterion) or a file in one. \
 The same file again is the same runs.")]
 pub struct Import {
     /// The files and folders

@@ -25,8 +25,8 @@ use crate::terminal;
 /// Run a program over parameters, in shuffled rounds, and keep what was measured
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Values are words and ranges: 1000,2000 or 250..8000*2 (doubling) or 1..10 or 10..100+10.
-Several parameters cross. Programs with CBS's macros, or linked with Treering's runtime,
+Values are words and ranges: 1000,2000 or 250..8000*2 (doubling) or 1..10 or 10..100+10. \
+Several parameters cross. Programs with CBS's macros, or linked with Treering's runtime, \
 are kept with their own parameters, results and profile.
 
 Examples:

@@ -30,8 +30,8 @@ use crate::{pager, terminal};
 /// Show how the cost of each function grows with the size of the input
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The program is counted exactly, once for each size. Five or six sizes, each twice the one before,
-tell forms of growth apart best. The first row is the function that makes the run grow. See
+The program is counted exactly, once for each size. Five or six sizes, each twice the one before, \
+tell forms of growth apart best. The first row is the function that makes the run grow. See \
 docs/growth.md.
 
 Examples:

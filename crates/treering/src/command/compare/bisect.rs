@@ -25,8 +25,8 @@ use super::{Comparison, commands, exact};
 /// Find the first commit at which a program costs more, by git bisect
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each commit that git bisect chooses is built and compared with GOOD, as treering compare does. It
-is bad if it costs more than the limit; one that cannot be built, fails, or is undecided is passed
+Each commit that git bisect chooses is built and compared with GOOD, as treering compare does. It \
+is bad if it costs more than the limit; one that cannot be built, fails, or is undecided is passed \
 over. The work tree is left alone.
 
 Exit status: 0 if the commit was found, 2 an error, 3 if it is one of several that were passed over.
