@@ -426,8 +426,10 @@ impl Count {
             return;
         }
         let file = self.output.display();
-        let argument =
-            if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
+        let argument = match self.output == Path::new("treering.trg") {
+            true => String::new(),
+            false => format!(" {}", word(&self.output)),
+        };
         let views = if self.tree { "--tree, --callgraph" } else { "--flat, --callgraph" };
         tell!("\nwrote {file}; next: treering report{argument} {views} or --blocks FUNCTION");
     }

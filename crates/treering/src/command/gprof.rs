@@ -286,8 +286,10 @@ impl Gprof {
             return;
         }
         let file = self.output.display();
-        let argument =
-            if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
+        let argument = match self.output == Path::new("treering.trg") {
+            true => String::new(),
+            false => format!(" {}", word(&self.output)),
+        };
         tell!("wrote {file}; next: treering report{argument} --callgraph");
     }
 }

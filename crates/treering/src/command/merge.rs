@@ -13,6 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::nameless::note_joined;
 use crate::open::{Opened, open_profiles};
 use crate::output::{check_target, clean_up_at_signals, write_whole};
+use crate::word::word;
 use crate::working::Working;
 
 /// Join several profiles into one
@@ -101,7 +102,7 @@ impl Merge {
             );
         });
         let file = self.output.display();
-        tell!("wrote {file}; next: treering report {file} --callgraph");
+        tell!("wrote {file}; next: treering report {} --callgraph", word(&self.output));
         Ok(ExitCode::SUCCESS)
     }
 

@@ -28,6 +28,7 @@ use crate::output::{
 use crate::page::beside;
 use crate::stream::Stream;
 use crate::terminal;
+use crate::word::word;
 
 /// Sample a program, or a running process, and write a profile
 #[derive(Debug, clap::Args)]
@@ -253,8 +254,10 @@ impl Record {
             return;
         }
         let file = self.output.display();
-        let argument =
-            if self.output == Path::new("treering.trg") { String::new() } else { format!(" {file}") };
+        let argument = match self.output == Path::new("treering.trg") {
+            true => String::new(),
+            false => format!(" {}", word(&self.output)),
+        };
         if !in_archive() {
             tell!(
                 "\nwrote {file}; next: treering report{argument} --callgraph, --tree, --callers or --lines FUNCTION"

@@ -99,7 +99,7 @@ pub struct Stat {
     json: bool,
 
     /// Write to FILE, `-` for standard output, instead of standard error
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = crate::output_name::parser())]
     output: Option<PathBuf>,
 
     /// Replace FILE even if it is nothing that this command wrote

@@ -315,3 +315,21 @@ fn help_that_cannot_be_written_is_a_failure() {
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
     }
 }
+
+#[test]
+fn the_next_command_can_be_typed_as_it_is_shown() {
+    let session = Session::new();
+    for arguments in
+        [&["record", "-o", "a b.trg", "--", "true"][..], &["count", "-o", "a b.trg", "--", "true"]]
+    {
+        let outcome = session.run(arguments);
+        assert!(outcome.stderr.contains("next: treering report 'a b.trg' "), "{outcome:#?}");
+    }
+}
+
+#[test]
+fn counts_of_events_are_named_by_the_marks_of_every_output() {
+    let session = Session::new();
+    session.output(&["stat", "-o", "%r-100%%.txt", "--", "true"]);
+    assert!(session.path("0-100%.txt").exists());
+}
