@@ -1,5 +1,6 @@
 //! `treering bench scale`.
 
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -172,4 +173,17 @@ fn sizes_and_commands_that_tell_nothing_are_refused() {
     let endless =
         scale(&session, &["-p", "n=1..4", "--timeout", "0.5"], &words(&["sh", "-c", "sleep 1000 # {n}"]));
     assert!(endless.error().contains("not done after 0.5 s"), "{endless:#?}");
+}
+
+#[test]
+fn an_interrupted_measurement_ends_by_the_signal() {
+    // It ended with status 2, as after a mistake, and a script went on.
+    let session = Session::new();
+    let inner = "exec \"$@\" bench scale -p n=1,2,4 -- sh -c 'kill -INT '$$'; sleep 100 # {n}'";
+    let treering = session.command::<&str>(&[]);
+    let mut command = Command::new("sh");
+    command.args(["-c", inner, "sh"]).arg(treering.get_program()).args(treering.get_args());
+    command.current_dir(session.path(".")).env("XDG_CACHE_HOME", session.path("cache"));
+    let output = command.output().expect("treering runs");
+    assert_eq!(output.status.signal(), Some(libc::SIGINT), "{output:?}");
 }

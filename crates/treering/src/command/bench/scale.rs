@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use treering_analysis::correct;
 use treering_compare::{FunctionPart, LEAST_SIZES, NotScalable, Options, Scaling, Sized, compare, growth};
 use treering_measure::{Ended, Launch, LaunchError};
@@ -18,9 +17,10 @@ use treering_report::{GrowthView, Style, grouped};
 use treering_temporary::Folder;
 
 use super::drawing::write_plot;
+use super::measuring::Stop;
 use super::parameters::{Parameter, Template, check_used};
 use crate::arguments::seconds;
-use crate::ending::signal_name;
+use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::open::open_profile;
 use crate::output::check_plot_target;
@@ -144,15 +144,13 @@ impl Scale {
     fn count(&self) -> Result<Runs, Failure> {
         let (parameter, sizes, template) = self.sizes()?;
         let folder = Folder::create("scale").context("cannot make a folder for the profiles")?;
-        let stop = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot wait for signals")?;
-        }
+        let stop = Stop::at_signals()?;
         let count = |text: &str, place: String| {
             let _working = Working::on(format!("counting {parameter} = {text} ({place})"));
             let file = folder.path().join("run.trg");
             let words = template.fill(|name| self.value(name, text));
-            self.count_one(words, &file, &stop).map_err(|failure| failure.of(&parameter, text))?;
+            let counted = self.count_one(words, &file, stop.flag());
+            counted.map_err(|failure| failure.of(&parameter, text, &stop))?;
             let opened = open_profile(&file)?;
             std::fs::remove_file(&file).context("cannot remove a profile")?;
             Ok::<Profile, Failure>(opened.profile)
@@ -316,11 +314,10 @@ enum NotCounted {
 }
 
 impl NotCounted {
-    fn of(self, parameter: &str, size: &str) -> Failure {
-        /// The exit status of a shell whose command was interrupted.
-        const INTERRUPTED: u8 = 130;
+    fn of(self, parameter: &str, size: &str, stop: &Stop) -> Failure {
         match self {
-            Self::Stopped => Failure::new("interrupted").status(INTERRUPTED),
+            // This process then ends by the signal.
+            Self::Stopped => Failure::new("interrupted").status(stop.signal().map_or(2, ended_by)),
             Self::Other(why) => Failure::new(format_args!("{parameter} = {size}: {why}")),
         }
     }
