@@ -739,7 +739,7 @@ goal_label(Goal0, Label) :-
     atomic_list_concat(Words, ' ', One),
     (   sub_atom(One, 0, 60, Rest, Short),
         Rest > 0
-    ->  atom_concat(Short, '…', Label)
+    ->  atom_concat(Short, '\x2026\', Label)
     ;   Label = One
     ).
 

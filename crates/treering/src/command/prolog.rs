@@ -347,4 +347,10 @@ mod tests {
     fn texts_are_quoted_as_prolog_reads_them() {
         assert_eq!(quoted(r"it's a\b"), r"'it\'s a\\b'");
     }
+
+    #[test]
+    fn the_pack_reads_alike_in_every_locale() {
+        // A character beyond ASCII was an illegal sequence in the locale C.
+        assert!(super::PACK.is_ascii());
+    }
 }
