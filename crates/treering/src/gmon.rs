@@ -235,13 +235,17 @@ fn find(path: &Path, name: &str, bytes: &[u8]) -> Result<(PathBuf, CodeLayout), 
         return Ok(found.remove(0));
     }
     let hint = format!("name it: --program PROGRAM; it must be as it was when it wrote {name}");
+    let imported = format!(
+        "for commands without that option, make a profile that knows it: treering import --program PROGRAM {name}"
+    );
     if found.is_empty() {
         let message = format!("{name}: the program that wrote it is needed, and none beside it fits");
-        return Err(Failure::new(message).hint(hint));
+        return Err(Failure::new(message).hint(hint).hint(imported));
     }
     let names: Vec<_> = found.iter().map(|(program, _)| program.display().to_string()).collect();
     Err(Failure::new(format!("{name}: several programs may have written it: {}", names.join(", ")))
-        .hint(hint))
+        .hint(hint)
+        .hint(imported))
 }
 
 fn is_program(path: &Path) -> bool {
