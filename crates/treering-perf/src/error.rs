@@ -2,6 +2,8 @@
 
 use std::io;
 
+use treering_proc::reason;
+
 use crate::event::UnknownEvent;
 
 /// The reason why a program could not be sampled. The text says which attempts were made.
@@ -75,7 +77,7 @@ impl Denial {
                 "perf_event_open is denied even to root, most likely by a container's seccomp filter"
                     .to_owned()
             }
-            _ => format!("perf_event_open is denied: {}", plain(&self.source)),
+            _ => format!("perf_event_open is denied: {}", reason(&self.source)),
         }
     }
 }
@@ -101,18 +103,22 @@ impl std::fmt::Display for RecordError {
             }
             Self::UnknownEvent(unknown) => unknown.fmt(f),
             Self::NotSupported { event, source } => {
-                write!(f, "this machine cannot sample {event}: {}", plain(source))
+                let why = match source.kind() {
+                    io::ErrorKind::NotFound => "it has no counter for it".to_owned(),
+                    _ => reason(source),
+                };
+                write!(f, "this machine cannot sample {event}: {why}")
             }
             Self::CannotRun { source, program } if source.kind() == io::ErrorKind::NotFound => {
                 write!(f, "cannot run {program}: there is no such program")
             }
-            Self::CannotRun { program, source } => write!(f, "cannot run {program}: {}", plain(source)),
+            Self::CannotRun { program, source } => write!(f, "cannot run {program}: {}", reason(source)),
             Self::NoProcess(pid) => write!(f, "there is no process {pid}"),
             Self::HasEnded(target) => write!(f, "{target} has ended"),
             Self::NoRing(source) => {
-                write!(f, "the kernel gives no memory for samples: {}", plain(source))
+                write!(f, "the kernel gives no memory for samples: {}", reason(source))
             }
-            Self::System { doing, source } => write!(f, "{doing} failed: {}", plain(source)),
+            Self::System { doing, source } => write!(f, "{doing} failed: {}", reason(source)),
         }
     }
 }
@@ -123,15 +129,4 @@ impl From<UnknownEvent> for RecordError {
     fn from(unknown: UnknownEvent) -> Self {
         Self::UnknownEvent(unknown)
     }
-}
-
-/// The error in lower case and without the number that the standard library adds.
-fn plain(error: &io::Error) -> String {
-    if error.raw_os_error() == Some(libc::ENOENT) {
-        return "it has no counter for it".to_owned();
-    }
-    let text = error.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = text.chars();
-    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }

@@ -4,7 +4,7 @@
 //! where ([`mappings`]), the names of its threads ([`threads`], [`thread_name`]), its state ([`status`]), when it started
 //! ([`started_unix_ns`]), the kernel's own code in it ([`vdso_image`]), and where the segments of an ELF file lie
 //! ([`segments`], [`build_id`]). Which file a name stands for on `PATH` is here as well ([`find_program`]). Each of these
-//! is read here, once.
+//! is read here, once, and the system's errors are worded here ([`reason`]).
 //!
 //! Programs are started with the signals and the limit of open files that this process was started with ([`Inherited`]),
 //! which are noted before `main`. Besides that it holds no state, changes nothing but ignored signals, and reads no
@@ -25,6 +25,7 @@ mod inherited;
 mod mapping;
 mod memory;
 mod process;
+mod reason;
 mod search;
 pub mod status;
 
@@ -35,5 +36,6 @@ pub use memory::{read_memory, vdso_image};
 pub use process::{
     command_line, has_ended, is_of_kernel, processor_time, start_ticks, started_unix_ns, thread_name, threads,
 };
+pub use reason::reason;
 pub use search::{find_program, programs_on_path};
 pub use status::{inner_pid, peak_memory, user};

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io;
 
 use nix::sys::signal::Signal;
+use treering_proc::reason;
 
 /// The reason why a program was not counted.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +14,7 @@ pub enum CountError {
     #[error("cannot run {program}: there is no such program", program = .0.display())]
     NotFound(OsString),
     /// The program cannot be started.
-    #[error("cannot run {program}: {error}", program = .0.display(), error = plain(.1))]
+    #[error("cannot run {program}: {error}", program = .0.display(), error = reason(.1))]
     Start(OsString, #[source] io::Error),
     /// The kernel does not let us trace it.
     #[error("cannot trace the program: {0}")]
@@ -90,12 +91,6 @@ impl CountError {
             _ => None,
         }
     }
-}
-
-/// The error in lower case, without the number that the standard library adds.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 fn signal_name(signal: i32) -> String {

@@ -11,6 +11,7 @@ use treering_formats::{
     Error, Foreign, Format, ReadError, ReadReport, detect, gperftools, otlp, perf_script, pprof, read_any,
     read_as, v8_log,
 };
+use treering_proc::reason;
 use treering_profile::{Profile, RecursionRule};
 use treering_symbols::{ModuleReport, Problem};
 
@@ -334,7 +335,7 @@ pub fn written_unix_ns(path: &Path) -> u64 {
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     let named = name(path);
-    let failure = Failure::new(format_args!("cannot read {named}: {}", plain(error)));
+    let failure = Failure::new(format_args!("cannot read {named}: {}", why(error)));
     match error.kind() {
         ErrorKind::NotFound => failure.hint(
             hint_for_missing(path)
@@ -348,13 +349,12 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     }
 }
 
-/// The error without Rust's `(os error 2)`.
-fn plain(error: &std::io::Error) -> String {
+/// Why a file cannot be read.
+fn why(error: &std::io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "there is no such file".to_owned(),
         ErrorKind::IsADirectory => "it is a directory".to_owned(),
-        ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
+        _ => reason(error),
     }
 }
 
