@@ -67,11 +67,12 @@ impl From<Exhausted> for io::Error {
 }
 
 impl CountError {
-    /// The exit status that a shell would give: 127 if there is no program, 126 if it cannot start, and 128
-    /// plus the signal's number if a signal ended it.
+    /// The exit status that a shell would give: 127 if there is no program, or no interpreter for it, 126 if it cannot
+    /// start, and 128 plus the signal's number if a signal ended it.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::NotFound(_) => 127,
+            Self::Start(_, error) if error.kind() == io::ErrorKind::NotFound => 127,
             Self::Start(..) | Self::OtherMode(_) => 126,
             Self::Killed(_, signal) => (128 + signal) as u8,
             Self::Trace(_)

@@ -3,7 +3,7 @@
 //! A shell, a test suite or `make` asks by which signal a program ended, so an exit status of 128 and the signal's number
 //! is not the same. The subcommand notes the signal; `main` ends by it when all is written and told.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -23,6 +23,12 @@ pub fn ended_by(signal: i32) -> u8 {
 /// The exit status that a shell would give. By a signal that has ended the program this process ends as well.
 pub fn exit_status(status: ExitStatus) -> u8 {
     status.signal().map_or_else(|| status.code().unwrap_or(1) as u8, ended_by)
+}
+
+/// The exit status that a shell would give for a program that cannot be started: 127 if it, or the interpreter that it
+/// names, is not there, else 126.
+pub fn start_status(error: &io::Error) -> u8 {
+    if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
 }
 
 /// Ends this process by the signal that has ended the program, if one has.

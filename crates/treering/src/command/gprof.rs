@@ -9,14 +9,14 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use treering_analysis::default_metric;
 use treering_formats::{Format, gmon, trg};
-use treering_proc::find_program;
+use treering_proc::{find_program, reason};
 use treering_profile::{ModuleId, Profile, merge, pluralize};
 use treering_report::{Style, plural};
 use treering_symbols::{Options, code_layout};
 
 use super::archive::{Kept, in_archive};
 use crate::calls::{Counted, add_calls_as_costs, read_folder, still_counting};
-use crate::ending::exit_status;
+use crate::ending::{exit_status, start_status};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::library;
 use crate::naming::{Reachable, Wanted, name_functions};
@@ -333,7 +333,9 @@ fn preload<'a>(command: &'a mut Command, library: &Path, folder: &Path) -> &'a m
 
 /// Runs a program to its end, and passes signals on to it.
 fn to_its_end(command: &mut Command, name: &str) -> Result<ExitStatus, Failure> {
-    let (mut child, _relay) = Relay::spawn(command).context(format_args!("cannot run {name}"))?;
+    let (mut child, _relay) = Relay::spawn(command).map_err(|error| {
+        Failure::new(format_args!("cannot run {name}: {}", reason(&error))).status(start_status(&error))
+    })?;
     child.wait().context(format_args!("cannot wait for {name}"))
 }
 

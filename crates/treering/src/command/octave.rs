@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 
 use treering_formats::Format;
+use treering_proc::reason;
 
 use super::archive::Kept;
-use crate::ending::exit_status;
+use crate::ending::{exit_status, start_status};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, print_summary, writable};
 use crate::library;
@@ -180,10 +181,10 @@ impl Octave {
 
     fn cannot_run(&self, error: &std::io::Error) -> Failure {
         let name = Path::new(&self.octave).display().to_string();
-        Failure::new(format_args!("cannot run {name}: {error}"))
+        Failure::new(format_args!("cannot run {name}: {}", reason(error)))
             .hint("install GNU Octave, for instance with: sudo apt-get install octave")
             .hint("or name its program: treering octave --octave PROGRAM SCRIPT")
-            .status(127)
+            .status(start_status(error))
     }
 
     fn conclude(&self, folder: &Folder, status: ExitStatus) -> Outcome {

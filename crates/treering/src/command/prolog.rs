@@ -8,9 +8,10 @@ use std::process::{Command, ExitCode, ExitStatus};
 
 use clap::ValueEnum;
 use treering_formats::{Format, trg};
+use treering_proc::reason;
 
 use super::archive::Kept;
-use crate::ending::{exit_status, signal_name};
+use crate::ending::{exit_status, signal_name, start_status};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreter::{self, children, print_summary, writable};
 use crate::library;
@@ -222,10 +223,10 @@ impl Prolog {
 
     fn cannot_run(&self, error: &std::io::Error) -> Failure {
         let name = Path::new(&self.swipl).display().to_string();
-        Failure::new(format_args!("cannot run {name}: {error}"))
+        Failure::new(format_args!("cannot run {name}: {}", reason(error)))
             .hint("install SWI-Prolog, for instance with: sudo apt-get install swi-prolog-nox")
             .hint("or name its program: treering prolog --swipl PROGRAM FILE.pl")
-            .status(127)
+            .status(start_status(error))
     }
 
     fn conclude(&self, folder: &Path, output: &Path, status: ExitStatus) -> Outcome {

@@ -30,6 +30,24 @@ fn a_file_that_is_not_executable_ends_with_126() {
     assert_eq!(outcome.shell_status(), 126, "{outcome:#?}");
 }
 
+/// As in a shell, for each way to start a program.
+#[test]
+fn a_script_whose_interpreter_is_missing_ends_with_127() {
+    let session = Session::new();
+    write(&session.path("script"), b"#!/no/such/interpreter\n", 0o755);
+    for collector in ["record", "stat", "count", "gprof"] {
+        let outcome = session.run(&[collector, "--", "./script"]);
+        assert_eq!(outcome.shell_status(), 127, "{collector}: {outcome:#?}");
+    }
+    write(&session.path("program.pl"), b"main.\n", 0o644);
+    for (interpreter, status) in [("./script", 127), ("./program.pl", 126)] {
+        for (language, option) in [("prolog", "--swipl"), ("octave", "--octave")] {
+            let outcome = session.run(&[language, option, interpreter, "program.pl"]);
+            assert_eq!(outcome.shell_status(), status, "{language} {interpreter}: {outcome:#?}");
+        }
+    }
+}
+
 /// The shell says the same of it.
 #[test]
 fn a_file_in_path_that_is_not_executable_is_named_whole() {
