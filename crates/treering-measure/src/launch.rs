@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sha2::{Digest as _, Sha256};
-use treering_proc::{Inherited, programs_on_path};
+use treering_proc::{Inherited, programs_on_path, reason};
 
 use crate::launcher::{Launcher, Report, kill_session};
 
@@ -56,6 +56,17 @@ impl Launch {
             programs_on_path(program, path.as_deref()).find(|file| file.is_absolute())
         };
         found.ok_or_else(|| LaunchError::NotFound(program.to_owned()))
+    }
+
+    /// The input and the reason why it cannot be opened, if that is so. Opening a pipe might never end, so that is not tried.
+    fn unreadable_input(&self) -> Option<(PathBuf, io::Error)> {
+        let input = self.input.clone()?;
+        let path = self.directory.as_ref().map_or_else(|| input.clone(), |folder| folder.join(&input));
+        let opened = path.metadata().and_then(|found| match found.is_file() {
+            true => File::open(&path).map(drop),
+            false => Ok(()),
+        });
+        opened.err().map(|error| (input, error))
     }
 
     fn is_stopped(&self) -> bool {
@@ -130,6 +141,8 @@ pub enum LaunchError {
     NotFound(OsString),
     /// The system refused to run the program.
     CannotStart(OsString, io::Error),
+    /// The file that it was to read cannot be opened.
+    CannotRead(PathBuf, io::Error),
     /// It ran for as long as it may, and was killed.
     TimedOut(Duration),
     /// Somebody asked to stop.
@@ -143,7 +156,10 @@ impl std::fmt::Display for LaunchError {
         match self {
             Self::NoCommand => f.write_str("there is no command to run"),
             Self::NotFound(program) => write!(f, "cannot run {}: it is not in PATH", program.display()),
-            Self::CannotStart(program, error) => write!(f, "cannot run {}: {error}", program.display()),
+            Self::CannotStart(program, error) => {
+                write!(f, "cannot run {}: {}", program.display(), reason(error))
+            }
+            Self::CannotRead(file, error) => write!(f, "cannot read {}: {}", file.display(), reason(error)),
             Self::TimedOut(limit) => write!(f, "not done after {} s, and killed", limit.as_secs_f64()),
             Self::Stopped => f.write_str("interrupted"),
             Self::System(doing, error) => write!(f, "cannot {doing}: {error}"),
@@ -190,6 +206,9 @@ pub fn run(launch: &Launch) -> Result<Sample, LaunchError> {
     report.read_exact(&mut bytes).map_err(|error| LaunchError::System("wait for the program", error))?;
     let report = Report::read(&bytes);
     if report.errno != 0 {
+        if let Some((input, error)) = launch.unreadable_input() {
+            return Err(LaunchError::CannotRead(input, error));
+        }
         return Err(LaunchError::CannotStart(program.clone(), io::Error::from_raw_os_error(report.errno)));
     }
     Ok(Sample {
@@ -353,8 +372,14 @@ mod tests {
         };
         assert_eq!(error(&[]), "there is no command to run");
         assert_eq!(error(&["no-such-program"]), "cannot run no-such-program: it is not in PATH");
-        assert_eq!(error(&["/"]), "cannot run /: Permission denied (os error 13)");
-        assert!(error(&["./none"]).contains("No such file"));
+        assert_eq!(error(&["/"]), "cannot run /: permission denied");
+        assert!(error(&["./none"]).contains("no such file"));
+    }
+
+    #[test]
+    fn an_input_that_cannot_be_read_is_named_instead_of_the_program() {
+        let launch = Launch { input: Some("none".into()), ..shell("exit 0") };
+        assert_eq!(run(&launch).unwrap_err().to_string(), "cannot read none: no such file or directory");
     }
 
     #[test]

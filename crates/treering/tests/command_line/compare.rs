@@ -307,6 +307,10 @@ fn each_timed_run_is_prepared_and_reads_its_input() {
     assert!(matches!(outcome.status.code(), Some(0 | 3)), "{outcome:#?}");
     // Two of the warm-up, and three of each round.
     assert_eq!(std::fs::read_to_string(session.path("log")).expect("a log").lines().count(), 8);
+    for how in ["--exact", "--time"] {
+        let missing = compare(&session, &[how, "--input", "nosuch"], &["cat"], &["cat"]);
+        assert!(missing.error().contains("cannot read nosuch: no such file"), "{missing:#?}");
+    }
 }
 
 #[test]
