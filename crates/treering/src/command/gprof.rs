@@ -100,8 +100,7 @@ impl Gprof {
         }
         counted.warnings.iter().for_each(|warning| tell!("warning: {warning}"));
         if counted.calls == 0 && going_on.is_empty() {
-            let _ = std::fs::remove_dir_all(&folder);
-            return Err(self.nothing_counted(&counted).status(if status == 0 { 1 } else { status }));
+            return Err(self.nothing_counted(&counted, &folder).status(if status == 0 { 1 } else { status }));
         }
         let sampled = folder.join(SAMPLED);
         let sampled = if sampled.exists() { Some(open_profile(&sampled)?.profile) } else { None };
@@ -192,12 +191,12 @@ impl Gprof {
         }
         record.arg("--").args(&self.command);
         let status = to_its_end(preload(&mut record, library, folder), "treering record")?;
-        let was_sampled = sampled.exists();
-        // Nothing was run if the sampler was refused, and nothing can be if there is no such program.
-        if was_sampled || status.code() != Some(1) {
-            return match was_sampled {
-                true => Ok(exit_status(status)),
-                false => Err(Failure::new("the program was not run").status(exit_status(status).max(1))),
+        let written = sampled.metadata().map_or(0, |found| found.len());
+        // Nothing was run if the sampler was refused or could not write, and nothing can be if there is no such program.
+        if sampled.exists() || status.code() != Some(1) {
+            return match written {
+                0 => Err(Failure::new("the program was not run").status(exit_status(status).max(1))),
+                _ => Ok(exit_status(status)),
             };
         }
         tell!("treering: calls are counted nevertheless, without sampling where time goes");
@@ -230,7 +229,24 @@ impl Gprof {
             .hint("or link it without -static, or count it exactly as it is: treering count --tree"))
     }
 
-    fn nothing_counted(&self, counted: &Counted) -> Failure {
+    /// Why nothing was counted. The folder goes, unless it has samples that there was no room to finish.
+    fn nothing_counted(&self, counted: &Counted, folder: &Path) -> Failure {
+        let room = room(folder);
+        let sampled = folder.join(SAMPLED);
+        let is_kept = room.is_err() && sampled.metadata().is_ok_and(|found| found.len() > 0);
+        if !is_kept {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        if let Err(error) = room {
+            let (place, why) = (folder.display(), reason(&error));
+            let failure = Failure::new(format_args!("no calls were counted: cannot write in {place}: {why}"));
+            return match is_kept {
+                true => failure
+                    .hint(format_args!("what was sampled is kept: treering report {}", word(&sampled)))
+                    .hint(format_args!("to go on without: rm -r {}", word(folder))),
+                false => failure,
+            };
+        }
         let name = self.command.first().map_or_else(|| "the program".into(), |name| name.to_string_lossy());
         let message = match counted.programs {
             0 => format!("no calls were counted: {name} does not report them"),
@@ -329,6 +345,14 @@ fn preload<'a>(command: &'a mut Command, library: &Path, folder: &Path) -> &'a m
         libraries.push(others);
     }
     command.env("LD_PRELOAD", libraries).env("TREERING_PG", folder).stdin(Stdio::inherit())
+}
+
+/// Whether a folder has room for what a thread counts.
+fn room(folder: &Path) -> std::io::Result<()> {
+    const TABLE: usize = 64 << 10;
+    let file = folder.join("room");
+    let written = std::fs::write(&file, vec![1; TABLE]);
+    std::fs::remove_file(&file).and(written)
 }
 
 /// Runs a program to its end, and passes signals on to it.

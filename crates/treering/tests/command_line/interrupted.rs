@@ -130,6 +130,34 @@ fn a_full_disk_is_told_and_what_was_written_stays() {
     assert!(!report.stderr.contains("panicked"), "{report:#?}");
 }
 
+/// It was said that the program was not compiled with `-pg`, and a file was named that was removed.
+#[test]
+fn calls_for_which_the_disk_has_no_room_are_not_taken_for_none() {
+    let session = Session::new();
+    let Some(counting) = crate::gprof::compile(&session, crate::gprof::FEW_CALLS, "few", &[]) else { return };
+    let directory = session.path("small");
+    std::fs::create_dir(&directory).expect("the directory can be written");
+    let place = directory.to_str().expect("the target directory is UTF-8");
+    let mount = |words: &[&str]| Command::new(words[0]).args(&words[1..]).stderr(Stdio::null()).status();
+    for left in [0, 8 << 10] {
+        let mounted = mount(&["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", place]);
+        if !mounted.is_ok_and(|status| status.success()) {
+            return skip("a full disk: no right to mount a small file system");
+        }
+        // What is too much for the disk fills it.
+        _ = std::fs::write(directory.join("filler"), vec![0; (64 << 10) - left]);
+        let file = format!("{place}/full.trg");
+        let outcome = crate::gprof::gprof(&session, &["-q", "-o", &file], &counting, &[]);
+        let kept = directory.join("full.trg.arcs/sampled.trg").exists();
+        _ = mount(&["umount", place]);
+        assert!(!outcome.status.success(), "{outcome:#?}");
+        assert!(outcome.stderr.to_lowercase().contains("no space left on device"), "{outcome:#?}");
+        assert!(!outcome.stderr.contains("does not report them"), "{outcome:#?}");
+        assert!(!outcome.stderr.contains("compile it with -pg"), "{outcome:#?}");
+        assert!(kept || !outcome.stderr.contains("is kept"), "{outcome:#?}");
+    }
+}
+
 #[test]
 fn a_device_that_takes_nothing_is_an_error() {
     let session = Session::new();
