@@ -2,11 +2,14 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::path::Path;
 
 use treering_perf::{Denial, RecordError};
 use treering_proc::{find_program, status};
 use treering_profile::Profile;
 use treering_translator::{CountError, Exhausted};
+
+use crate::word::word;
 
 /// The hint for a program that could not be sampled.
 pub fn against_no_recording(error: &RecordError) -> Option<String> {
@@ -69,13 +72,15 @@ fn against_no_start(program: &str, error: &io::Error) -> Option<String> {
         Some(libc::ENOENT) if program.contains('/') => {
             Some("check the path; for a script, check the interpreter in its first line".to_owned())
         }
-        Some(libc::ENOENT) => Some(format!("it is not in PATH; for a file here, write ./{program}")),
+        Some(libc::ENOENT) => {
+            Some(format!("it is not in PATH; for a file here, write {}", word(&Path::new(".").join(program))))
+        }
         Some(libc::EACCES) => {
             let file = find_program(OsStr::new(program), std::env::var_os("PATH").as_deref());
             let file = file.unwrap_or_else(|| program.into());
             Some(match file.is_dir() {
                 true => "it is a directory".to_owned(),
-                false => format!("if it is a program: chmod +x {}", file.display()),
+                false => format!("if it is a program: chmod +x {}", word(&file)),
             })
         }
         Some(libc::ENOEXEC) => Some("it is made for another kind of machine, or is not a program".to_owned()),

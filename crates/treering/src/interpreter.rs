@@ -19,7 +19,7 @@ use crate::output::{cannot_write, no_stream};
 use crate::relay::Relay;
 use crate::stream::is_stream;
 use crate::terminal;
-use crate::word::word;
+use crate::word::{report_argument, word};
 
 /// A folder for the time of one run of a language's interpreter.
 pub fn folder(language: &str) -> Result<Folder, Failure> {
@@ -109,7 +109,7 @@ pub fn print_summary(profile: &Profile, output: &Path, children: &[PathBuf], sta
     }
     let here = std::env::current_dir().unwrap_or_default();
     let file = output.strip_prefix(&here).unwrap_or(output);
-    let argument = if file == Path::new("treering.trg") { String::new() } else { format!(" {}", word(file)) };
+    let argument = report_argument(file);
     tell!("\nwrote {}; next: treering report{argument} --callgraph or --tree", file.display());
     let children: Vec<String> =
         children.iter().map(|child| word(child.strip_prefix(&here).unwrap_or(child))).collect();

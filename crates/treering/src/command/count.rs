@@ -38,7 +38,7 @@ use crate::relay::ENDING;
 use crate::selected::Selected;
 use crate::stream::Stream;
 use crate::terminal;
-use crate::word::word;
+use crate::word::{report_argument, word};
 use crate::working::Working;
 
 use totals::Totals;
@@ -426,10 +426,7 @@ impl Count {
             return;
         }
         let file = self.output.display();
-        let argument = match self.output == Path::new("treering.trg") {
-            true => String::new(),
-            false => format!(" {}", word(&self.output)),
-        };
+        let argument = report_argument(&self.output);
         let views = if self.tree { "--tree, --callgraph" } else { "--flat, --callgraph" };
         tell!("\nwrote {file}; next: treering report{argument} {views} or --blocks FUNCTION");
     }

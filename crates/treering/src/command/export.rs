@@ -283,7 +283,7 @@ impl Export {
             return Err(Failure::new(format_args!(
                 "{file}: no {name} was measured, so there is nothing to draw"
             ))
-            .hint(format_args!("to see what was: treering report {file} --metrics")));
+            .hint(format_args!("to see what was: treering report {} --metrics", word(&self.file))));
         }
         let picture = match self.to {
             To::Dot => self.picture.graph(&part, &basis),

@@ -28,7 +28,7 @@ use crate::output_name::without_marks;
 use crate::page::beside;
 use crate::relay::Relay;
 use crate::terminal;
-use crate::word::word;
+use crate::word::{report_argument, word};
 
 /// Count the calls of a program compiled with -pg, and sample where its time goes
 #[derive(Debug, clap::Args)]
@@ -114,7 +114,11 @@ impl Gprof {
             self.write_gmon(&profile)?;
         }
         if counted.is_damaged && going_on.is_empty() {
-            tell!("kept the damaged files in {}; to go on without: rm -r {0}", folder.display());
+            tell!(
+                "kept the damaged files in {}; to go on without: rm -r {}",
+                folder.display(),
+                word(&folder)
+            );
         } else if going_on.is_empty() {
             let _ = std::fs::remove_dir_all(&folder);
         }
@@ -302,10 +306,7 @@ impl Gprof {
             return;
         }
         let file = self.output.display();
-        let argument = match self.output == Path::new("treering.trg") {
-            true => String::new(),
-            false => format!(" {}", word(&self.output)),
-        };
+        let argument = report_argument(&self.output);
         tell!("wrote {file}; next: treering report{argument} --callgraph");
     }
 }

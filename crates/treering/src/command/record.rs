@@ -28,7 +28,7 @@ use crate::output::{
 use crate::page::beside;
 use crate::stream::Stream;
 use crate::terminal;
-use crate::word::word;
+use crate::word::{report_argument, words};
 
 /// Sample a program, or a running process, and write a profile
 #[derive(Debug, clap::Args)]
@@ -233,11 +233,8 @@ impl Record {
     /// The command that measures the same program without the kernel's events, where those are denied.
     fn instead(&self, error: &RecordError) -> Option<String> {
         let RecordError::NotPermitted(_) = error else { return None };
-        let words = match self.pid {
-            Some(pid) => vec!["-p".to_owned(), pid.to_string()],
-            None => self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        };
-        Some(format!("or count exactly, without the kernel's events: treering count {}", words.join(" ")))
+        let words = self.pid.map_or_else(|| words(&self.command), |pid| format!("-p {pid}"));
+        Some(format!("or count exactly, without the kernel's events: treering count {words}"))
     }
 
     fn print_summary(&self, profile: &Profile, finish: &Finish, is_written: bool) {
@@ -254,10 +251,7 @@ impl Record {
             return;
         }
         let file = self.output.display();
-        let argument = match self.output == Path::new("treering.trg") {
-            true => String::new(),
-            false => format!(" {}", word(&self.output)),
-        };
+        let argument = report_argument(&self.output);
         if !in_archive() {
             tell!(
                 "\nwrote {file}; next: treering report{argument} --callgraph, --tree, --callers or --lines FUNCTION"

@@ -1,7 +1,7 @@
 //! Both commands in shuffled rounds, and what their times tell.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use treering_compare::Sides;
@@ -11,6 +11,7 @@ use treering_measure::{
 
 use crate::ending::signal_name;
 use crate::failure::Failure;
+use crate::word::word;
 
 use super::interrupt::Interrupt;
 use super::progress::Progress;
@@ -199,7 +200,7 @@ fn not_run(error: &LaunchError, name: &str, when: &str, interrupt: &Interrupt) -
         LaunchError::TimedOut(_) => Failure::new(format_args!("{name} in {when}: {error}"))
             .hint("--timeout SECONDS lets it run longer; without it there is no limit"),
         LaunchError::NotFound(program) => Failure::new(error)
-            .hint(format_args!("for a file here, write ./{}", PathBuf::from(program).display())),
+            .hint(format_args!("for a file here, write {}", word(&Path::new(".").join(program)))),
         _ => Failure::new(error),
     }
 }
