@@ -74,6 +74,17 @@ pub enum Unit {
     Count,
 }
 
+impl Unit {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "nanoseconds",
+            Self::Bytes => "bytes",
+            Self::Count => "count",
+        }
+    }
+}
+
 impl Metric {
     /// A metric that is counted or measured rather than sampled.
     pub fn exact(name: impl Into<String>, unit: Unit) -> Self {

@@ -1,5 +1,6 @@
 //! The profile itself.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use crate::{
@@ -107,9 +108,24 @@ impl Profile {
         self.tree.add_metric()
     }
 
-    /// The first metric of that name.
+    /// The first metric of that name, or, as merging may bring several of one name together, of that name and unit:
+    /// `NAME:UNIT`.
     pub fn find_metric(&self, name: &str) -> Option<MetricId> {
-        self.metrics.iter().position(|metric| metric.name == name).map(MetricId::from_usize)
+        let unit_follows = |metric: &Metric| {
+            let unit = name.strip_prefix(metric.name.as_str()).and_then(|rest| rest.strip_prefix(':'));
+            unit == Some(metric.unit.as_str())
+        };
+        let named = self.metrics.iter().position(|metric| metric.name == name);
+        named.or_else(|| self.metrics.iter().position(unit_follows)).map(MetricId::from_usize)
+    }
+
+    /// The name by which [`find_metric`](Self::find_metric) finds a metric, with its unit if others are called the same.
+    pub fn metric_label(&self, metric: MetricId) -> Cow<'_, str> {
+        let Metric { name, unit, .. } = &self.metrics[metric.index()];
+        match self.metrics.iter().filter(|other| other.name == *name).count() {
+            1 => Cow::Borrowed(name),
+            _ => Cow::Owned(format!("{name}:{}", unit.as_str())),
+        }
     }
 
     /// Every metric with its index.

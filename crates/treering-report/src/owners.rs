@@ -92,7 +92,7 @@ pub fn metrics_text(profile: &Profile, style: &Style) -> String {
             (None, None) => "counted or measured".to_owned(),
         };
         let total = cost(metric.unit, profile.run_cost(id) as f64);
-        table.row(vec![total, samples], format!("{}  ({how})", printable(&metric.name)), 0.0);
+        table.row(vec![total, samples], format!("{}  ({how})", printable(&profile.metric_label(id))), 0.0);
     }
     let mut text = table.render(style);
     let levels = profile.metrics.iter().filter(|metric| metric.is_level);
@@ -120,10 +120,10 @@ pub(crate) fn other_metrics(profile: &Profile, shown: MetricId) -> Option<String
     let others: Vec<_> = profile
         .cost_metrics()
         .filter(|&(id, _)| is_other(id))
-        .map(|(_, metric)| printable(&metric.name))
+        .map(|(id, _)| printable(&profile.metric_label(id)).into_owned())
         .collect();
     let more = others.len().saturating_sub(SHOWN);
-    let mut text = others.iter().take(SHOWN).map(|name| &**name).collect::<Vec<_>>().join(", ");
+    let mut text = others.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     if more > 0 {
         text += &format!(" and {more} more (--metrics)");
     }

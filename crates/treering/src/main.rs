@@ -29,6 +29,7 @@ mod kernel_symbols;
 mod library;
 mod live;
 mod marks;
+mod metric;
 mod name_cache;
 mod nameless;
 mod naming;

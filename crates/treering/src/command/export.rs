@@ -21,6 +21,7 @@ use treering_symbols::{Options, code_layout};
 
 use crate::command::report::{Moment, Part, TimePart};
 use crate::failure::{Context as _, Failure, Outcome};
+use crate::metric;
 use crate::open::{Opened, open_profile_of};
 use crate::output::{
     check_coverage_target, check_picture_target, check_target, clean_up_at_signals, write_whole,
@@ -400,15 +401,11 @@ impl Export {
     /// The metric for formats that hold one; nothing if the profile has none.
     fn chosen_metric(&self, profile: &Profile) -> Result<Option<MetricId>, Failure> {
         let Some(name) = &self.metric else { return Ok(default_metric(profile)) };
-        let costs = |metric: &MetricId| profile.cost_metrics().any(|(known, _)| known == *metric);
-        match profile.find_metric(name).filter(costs) {
-            Some(metric) => Ok(Some(metric)),
-            None => {
-                let known: Vec<_> = profile.cost_metrics().map(|(_, metric)| metric.name.as_str()).collect();
-                let failure = Failure::new(format_args!("{} has no metric {name}", self.file.display()));
-                Err(failure.hint(format_args!("it has: {}", known.join(", "))))
-            }
-        }
+        let found = metric::named(profile, name).map_err(|failure| failure.of(self.file.display()))?;
+        found.map(Some).ok_or_else(|| {
+            let failure = Failure::new(format_args!("{} has no metric {name}", self.file.display()));
+            failure.hint(format_args!("it has: {}", metric::names(profile)))
+        })
     }
 
     /// Says on standard error what was written, what it adds up to, and what was dropped.

@@ -22,6 +22,7 @@ use treering_symbols::demangle_fully;
 
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::interpreted;
+use crate::metric;
 use crate::open::{Opened, open_profile_of};
 use crate::working::Working;
 use crate::{pager, terminal};
@@ -271,16 +272,14 @@ impl Report {
             return chosen
                 .ok_or_else(|| Failure::new(format_args!("{}: nothing was measured", self.file.display())));
         };
-        let costs = |metric: &MetricId| profile.cost_metrics().any(|(known, _)| known == *metric);
-        if let Some(metric) = profile.find_metric(name).filter(costs) {
+        if let Some(metric) = metric::named(profile, name)? {
             return Ok(metric);
         }
         if name == "latency" {
             return self.latency(profile);
         }
-        let known: Vec<_> = profile.cost_metrics().map(|(_, metric)| metric.name.as_str()).collect();
         Err(Failure::new(format_args!("the profile has no metric {name:?}"))
-            .hint(format_args!("it has: {}", known.join(", "))))
+            .hint(format_args!("it has: {}", metric::names(profile))))
     }
 
     /// The wall time that costs are responsible for, as a metric.

@@ -213,3 +213,42 @@ fn functions_of_programs_of_one_name_have_their_folders() {
         assert!(text.contains(name), "{text}");
     }
 }
+
+/// A file of one function that costs as much as is said in the metric, and was called so often.
+fn one_function(session: &Session, file: &str, metric: Metric, (cost, calls): (u64, u64)) {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let metric = profile.add_metric(metric);
+    let thread = profile.add_single_thread("w");
+    let spin = Function::named(profile.strings.intern("spin"));
+    let frame = Frame::new(profile.functions.intern(spin));
+    let node = profile.add_stack(thread, &[frame], None, &[(metric, cost)]);
+    if calls > 0 {
+        profile.tree.add_calls(node, calls, 0);
+    }
+    let mut bytes = Vec::new();
+    trg::write(&profile, &mut bytes).expect("a vector takes everything");
+    std::fs::write(session.path(file), bytes).expect("it can be written");
+}
+
+/// The name alone led to the first one, silently.
+#[test]
+fn metrics_of_one_name_are_chosen_with_their_units() {
+    let session = Session::new();
+    one_function(&session, "bytes.trg", Metric::exact("size", Unit::Bytes), (3 << 20, 0));
+    one_function(&session, "count.trg", Metric::exact("size", Unit::Count), (777, 0));
+    session.output(&["merge", "bytes.trg", "count.trg", "-o", "both.trg"]);
+    for (metric, cost) in [("size:bytes", 3 << 20), ("size:count", 777)] {
+        let text = session.output(&["report", "both.trg", "--json", "--metric", metric]);
+        let json: Value = serde_json::from_str(&text).expect("it is JSON");
+        assert_eq!(json["run"]["run_cost"], cost, "{metric}");
+        session.output(&["export", "both.trg", "--to", "folded", "--metric", metric, "-o", "out", "--force"]);
+        let folded = std::fs::read_to_string(session.path("out")).expect("it was written");
+        assert!(folded.trim_end().ends_with(&cost.to_string()), "{folded}");
+    }
+    for command in [&["report", "both.trg"][..], &["export", "both.trg", "--to", "folded"]] {
+        let outcome = session.run(&[command, &["--metric", "size"]].concat());
+        assert!(outcome.error().contains("2 metrics are called \"size\""), "{outcome:#?}");
+        assert!(outcome.stderr.contains("--metric size:bytes or --metric size:count"), "{outcome:#?}");
+    }
+    assert!(session.output(&["report", "both.trg", "--metrics"]).contains("size:count"));
+}
