@@ -1513,7 +1513,8 @@ message(unreadable_predicates) -->
     [ 'a predicate of --predicate or --except cannot be read: name each as Name/Arity, in quotes where Prolog needs'-[], nl,
       'them; there are no patterns'-[] ].
 message(not_ended(Thread)) -->
-    [ 'thread ~w, which calls the goal, did not stop when another one halted: its profile is lost'-[Thread] ].
+    [ 'the profile is lost: thread ~w, which calls the goal, could not end it when another thread or an engine halted'-[Thread], nl,
+      'ports are in a file while the goal runs: ports(true), or from a shell --ports' ].
 message(lost(Count)) -->
     [ '~D events could not be recorded; counts may be too low'-[Count] ].
 message(no_program) -->
@@ -1707,18 +1708,22 @@ end_early(ticks(Label, Start, Settings, Thread)) :-
     ;   ask_to_end(Thread)
     ).
 end_early(kernel(Label, Start, Settings, Thread)) :-
-    (   thread_self(Thread)
+    thread_self(Self),
+    (   ( Self == Thread ; is_engine(Self) )
     ->  end_kernel(Label, Start, Settings)
     ;   ask_to_end(Thread)
     ).
 
 %   These two profiles are those of a thread, and only this can end them. Another thread that halts asks for
-%   it, and waits a while for a goal that does not come back from foreign code.
+%   it, and waits a while for a goal that does not come back from foreign code. The thread does not come back to an
+%   engine that it runs itself.
 
 ask_to_end(Thread) :-
+    thread_self(Self),
     message_queue_create(Queue),
-    thread_signal(Thread, treering:end_for(Queue)),
-    (   thread_get_message(Queue, ended, [timeout(10)])
+    (   \+ is_engine(Self),
+        thread_signal(Thread, treering:end_for(Queue)),
+        thread_get_message(Queue, ended, [timeout(10)])
     ->  true
     ;   say(warning, treering(not_ended(Thread)))
     ).

@@ -176,6 +176,25 @@ fn predicates_that_a_goal_loads_are_said_to_be_uncounted() {
 }
 
 #[test]
+fn an_engine_that_halts_leaves_the_profile_or_says_that_it_is_lost() {
+    let Some(prolog) = Prolog::new("engine_halts") else { return };
+    library();
+    let goal = "work(3), engine_create(_, halt(4), E), engine_next(E, _)";
+    for way in WAYS {
+        let output = treering(&prolog, &[way, &["program.pl", "-o", "engine.trg", "-g", goal]].concat());
+        let errors = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(4), "{way:?} {errors}");
+        let file = prolog.folder.join("engine.trg");
+        if file.exists() {
+            assert_eq!(counts(&prolog.profile("engine.trg"))["work/1"][0], 4, "{way:?} {errors}");
+            std::fs::remove_file(file).expect("it is there");
+        } else {
+            assert!(errors.contains("the profile is lost"), "{way:?} {errors}");
+        }
+    }
+}
+
+#[test]
 fn engines_that_are_left_out_are_named() {
     let Some(prolog) = Prolog::new("engines_left_out") else { return };
     library();
