@@ -84,6 +84,7 @@ pub struct CallGraph {
     /// Indexes of `arcs`, ordered by callee.
     by_callee: Vec<u32>,
     has_calls: bool,
+    has_averages: bool,
     counts_apart: bool,
 }
 
@@ -92,11 +93,12 @@ impl CallGraph {
     ///
     /// A profile that has arcs but no tree is presented with collapsed cycles whatever is asked.
     pub fn of(profile: &Profile, basis: &Basis, presentation: Presentation) -> Self {
-        if profile.is_arcs_only() {
-            propagate::graph(profile, basis)
-        } else {
-            measure(profile, basis, presentation)
-        }
+        let mut graph = match profile.is_arcs_only() {
+            true => propagate::graph(profile, basis),
+            false => measure(profile, basis, presentation),
+        };
+        graph.has_averages = graph.has_calls && profile.has_averages_of(basis.metric);
+        graph
     }
 
     /// The cost of a function, if it occurs.
@@ -124,6 +126,12 @@ impl CallGraph {
         self.has_calls
     }
 
+    /// Whether costs divided by calls are averages: not where the costs of a part of the profile have no calls, or the
+    /// other way round.
+    pub fn has_averages(&self) -> bool {
+        self.has_averages
+    }
+
     /// Whether calls were counted separately from the measured costs: 0 calls of an arc then means that its calls
     /// were not counted.
     pub fn counts_apart(&self) -> bool {
@@ -145,9 +153,18 @@ impl CallGraph {
         by_callee.sort_by_key(|&at| arcs[at as usize].callee);
         let totals = TotalSource::Derived;
         let has_calls = functions.iter().any(|cost| cost.calls.is_some());
-        let basis = basis.clone();
-        let counts_apart = false;
-        Self { basis, presentation, totals, functions, arcs, cycles, by_callee, has_calls, counts_apart }
+        Self {
+            basis: basis.clone(),
+            presentation,
+            totals,
+            functions,
+            arcs,
+            cycles,
+            by_callee,
+            has_calls,
+            has_averages: has_calls,
+            counts_apart: false,
+        }
     }
 }
 

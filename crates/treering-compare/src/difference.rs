@@ -379,7 +379,7 @@ fn functions(
 ) -> Vec<FunctionChange> {
     let all = pairing.groups.len();
     let costs = sides.as_ref().map(|side| group_costs(side, all));
-    let has_calls = sides.base.graph.has_calls() && sides.head.graph.has_calls();
+    let has_calls = sides.base.graph.has_averages() && sides.head.graph.has_averages();
     let totals = sides.base.graph.totals.is_known() && sides.head.graph.totals.is_known();
     let self_costs =
         costs.as_ref().map(|costs| costs.iter().map(|cost| cost.self_cost.cost).collect::<Vec<_>>());

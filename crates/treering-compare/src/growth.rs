@@ -222,7 +222,10 @@ impl Grower {
         let contexts = Contexts::of(&profiles, metrics);
         let fitter = Fitter::new(sorted.iter().map(|sized| sized.size).collect());
         let last = &profiles[profiles.len() - 1].metrics[metrics[metrics.len() - 1].index()];
-        let has_calls = profiles.iter().all(|profile| profile.tree.has_calls());
+        let has_calls = profiles
+            .iter()
+            .zip(metrics)
+            .all(|(profile, metric)| profile.tree.has_calls() && profile.has_averages_of(*metric));
         let is_sampled = bases.iter().any(|basis| basis.samples.is_some());
         let mut known = hashbrown::HashMap::new();
         let mut fit = |costs: &Vec<u64>| *known.entry(costs.clone()).or_insert_with(|| fitter.models(costs));

@@ -77,7 +77,7 @@ pub use id::{
 pub use intern::{Interner, StringTable};
 pub use line::{Line, LineCost, Source};
 pub use memory::NodeMemory;
-pub use merge::merge;
+pub use merge::{merge, merge_runs};
 pub use metadata::{Benchmark, CallBias, Losses, Metadata, Note};
 pub use metric::{Metric, Sampling, Unit, Weights};
 pub use module::{Module, ModuleKind};

@@ -54,6 +54,34 @@ pub fn merge(profiles: &[&Profile]) -> Profile {
     merged
 }
 
+/// As [`merge`], of profiles that each have the calls of their own costs, or none: notes where a part of them lacks the calls
+/// or the costs, so that nothing is divided by calls of another part; see [`Profile::has_averages_of`].
+pub fn merge_runs(profiles: &[&Profile]) -> Profile {
+    let mut merged = merge(profiles);
+    let has_calls =
+        |profile: &&&Profile| profile.tree.has_calls() || profile.arcs.iter().any(|arc| arc.calls > 0);
+    let with_calls = profiles.iter().filter(has_calls).count();
+    if with_calls == 0 {
+        return merged;
+    }
+    let is_apart = |metric: &Metric| {
+        let same = |known: &Metric| (&known.name, known.unit) == (&metric.name, metric.unit);
+        profiles.iter().any(|profile| has_calls(&profile) != profile.metrics.iter().any(same))
+    };
+    let apart = merged.cost_metrics().filter(|(_, metric)| is_apart(metric));
+    let apart: Vec<String> = apart.map(|(_, metric)| metric.name.clone()).collect();
+    if apart.is_empty() {
+        return merged;
+    }
+    let few = format!("calls were counted in {with_calls} of {} profiles only", profiles.len());
+    let why =
+        if with_calls < profiles.len() { few } else { "not all profiles have the same metrics".to_owned() };
+    merged.metadata.note(format!("{why}: what a call costs on average is not known of {}", apart.join(", ")));
+    let known = merged.metadata.parameters.entry(crate::Metadata::CALLS_APART.to_owned()).or_default();
+    apart.iter().for_each(|name| unite(known, name));
+    merged
+}
+
 /// The profile with a timeline, if it is the only one that has costs in the metrics that are timed in it.
 fn only_timed(profiles: &[&Profile]) -> Option<usize> {
     let mut timed = profiles.iter().enumerate().filter(|(_, profile)| profile.timeline.is_some());

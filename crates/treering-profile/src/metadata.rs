@@ -38,6 +38,10 @@ impl Metadata {
     /// state no such cost.
     pub const MEASURING: &str = "cost of measuring";
 
+    /// The parameter that names, with ` | ` between them, the metrics of which not every part of a merged profile has both
+    /// costs and calls: costs divided by calls would be no averages.
+    pub const CALLS_APART: &str = "metrics without averages";
+
     /// States that another tool collected the profile, whose files do not say what it lost.
     pub fn set_foreign(&mut self, collector: impl Into<String>) {
         self.collector = collector.into();

@@ -159,6 +159,14 @@ impl Profile {
         }
     }
 
+    /// Whether the costs of a metric may be divided by calls: not where it was merged of parts of which some have only one of
+    /// both.
+    pub fn has_averages_of(&self, metric: MetricId) -> bool {
+        let apart = self.metadata.parameters.get(Metadata::CALLS_APART);
+        let name = &self.metrics[metric.index()].name;
+        !apart.is_some_and(|names| names.split(" | ").any(|apart| apart == name))
+    }
+
     /// Adds a run.
     pub fn add_run(&mut self, run: Run) -> RunId {
         self.runs.push(run);

@@ -113,7 +113,10 @@ impl<'a> Listing<'a> {
             columns.extend(self.corrected().then(|| (self.scale.heading("±"), 8)));
         }
         if self.graph.has_calls() {
-            columns.extend([own("calls"), way("self/call", 5)]);
+            columns.push(own("calls"));
+        }
+        if self.graph.has_averages() {
+            columns.push(way("self/call", 5));
             columns.extend(self.has_totals().then(|| way("total/call", 4)));
         }
         columns.extend(self.exact.iter().map(|exact| own(&exact.name)));
@@ -149,7 +152,11 @@ impl<'a> Listing<'a> {
             cells.extend(self.corrected().then(|| self.uncertainty(row)));
         }
         if self.graph.has_calls() {
-            let shown = if self.has_totals() { 3 } else { 2 };
+            let shown = match (self.graph.has_averages(), self.has_totals()) {
+                (false, _) => 1,
+                (true, false) => 2,
+                (true, true) => 3,
+            };
             cells.extend(self.call_cells(row).into_iter().take(shown));
         }
         let exact = self.exact.iter().map(|exact| exact.self_cost(function.function));
@@ -250,7 +257,12 @@ impl<'a> Listing<'a> {
         if self.sampled() && is_shown("[95 %") {
             lines.push("[95 % interval]: where % self lies, as far as the samples can tell");
         }
-        if self.graph.has_calls() && is_shown("self/call") {
+        if self.graph.has_calls() && !self.graph.has_averages() {
+            lines.push(
+                "calls: not of all that is merged here, or of costs that are not; so averages are left out",
+            );
+        }
+        if self.graph.has_averages() && is_shown("self/call") {
             lines.push(match self.has_totals() && is_shown("total/call") {
                 true => "self/call, total/call: averages over the calls",
                 false => "self/call: average over the calls",

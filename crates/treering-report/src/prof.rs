@@ -36,21 +36,22 @@ pub fn prof_text(profile: &Profile, graph: &CallGraph, style: &Style, options: &
     text += &style.bold(&heading);
     text.push('\n');
     for row in shown.take(limit) {
-        let cells = cells(row, unit, graph.basis.share(row.cost.self_cost.cost));
+        let cells = cells(row, unit, graph);
         let name = labels.with_module(row.cost.function);
         text += &format!("{cells}  {}\n", style.fit_name(cells.chars().count() + 2, &name));
     }
     text
 }
 
-fn cells(row: &FlatRow<'_>, unit: Unit, share: f64) -> String {
+fn cells(row: &FlatRow<'_>, unit: Unit, graph: &CallGraph) -> String {
     let own = row.cost.self_cost.cost;
+    let share = graph.basis.share(own);
     let number = |cost: u64| match unit {
         Unit::Nanoseconds => format!("{:.3}", cost as f64 / 1e9),
         _ => cost.to_string(),
     };
     let calls = row.cost.calls.map(|calls| calls.all).filter(|&calls| calls > 0);
-    let each = calls.map(|calls| match unit {
+    let each = calls.filter(|_| graph.has_averages()).map(|calls| match unit {
         Unit::Nanoseconds => format!("{:.4}", own as f64 / 1e6 / calls as f64),
         _ => format!("{:.2}", own as f64 / calls as f64),
     });

@@ -48,7 +48,8 @@ fn block(difference: &Difference, function: &FunctionChange) -> Table {
         };
         let (base, head) = (each(total.base, counts.base), each(total.head, counts.head));
         let per_call = match () {
-            () if counts.base == 0 && counts.head == 0 => String::new(),
+            // Costs and calls of different parts make no average.
+            () if function.split.is_none() || counts.base == 0 && counts.head == 0 => String::new(),
             () if base == head => base,
             () => format!("{base} → {head}"),
         };

@@ -46,6 +46,6 @@ fn object<'a>(profile: &'a Profile, graph: &CallGraph, row: &FlatRow<'_>) -> Pro
         self_high,
         running_sum: row.running_sum,
         calls,
-        self_cost_per_call: calls.map(|calls| own as f64 / calls as f64),
+        self_cost_per_call: calls.filter(|_| graph.has_averages()).map(|calls| own as f64 / calls as f64),
     }
 }

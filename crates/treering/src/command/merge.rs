@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use treering_analysis::{NotJoinable, Unmatched, join};
 use treering_formats::{Format, trg};
-use treering_profile::{Profile, Thread, merge};
+use treering_profile::{Note, Profile, Thread, merge_runs};
 use treering_report::plural;
 
 use crate::failure::{Failure, Outcome};
@@ -39,6 +39,9 @@ pub struct Merge {
     force: bool,
 }
 
+/// The part of a note that says so.
+const NO_AVERAGES: &str = "what a call costs on average";
+
 impl Merge {
     /// Does it.
     pub fn run(self) -> Outcome {
@@ -53,14 +56,16 @@ impl Merge {
         self.check_kinds(&opened)?;
         let profiles: Vec<_> = opened.iter().map(|opened| &opened.profile).collect();
         let merging = Working::on(format!("merging {}", plural(profiles.len() as u64, "profile")));
-        let mut merged = merge(&profiles);
+        let mut merged = merge_runs(&profiles);
         if self.collapse {
             merged = collapse(&merged);
         }
         drop(merging);
         note_joined(&mut merged, &profiles);
-        self.note_counts(&opened, &mut merged);
         self.write(&merged)?;
+        let is_new = |note: &&Note| profiles.iter().all(|profile| !profile.metadata.notes.contains(note));
+        let told = merged.metadata.notes.iter().filter(|note| note.0.contains(NO_AVERAGES)).filter(is_new);
+        told.for_each(|note| tell!("warning: {}", note.0));
         let (runs, threads) = (merged.runs.len() as u64, merged.threads.len() as u64);
         tell!(
             "wrote {}, {}, {} to {}",
@@ -104,19 +109,6 @@ impl Merge {
         let file = self.output.display();
         tell!("wrote {file}; next: treering report {} --callgraph", word(&self.output));
         Ok(ExitCode::SUCCESS)
-    }
-
-    /// Costs of profiles without counts would look as if they were of the calls of the others.
-    fn note_counts(&self, opened: &[Opened], merged: &mut Profile) {
-        let counted = opened.iter().filter(|opened| opened.profile.has_counts_apart()).count();
-        if counted > 0 && counted < opened.len() {
-            let note = format!(
-                "calls were counted in {counted} of {} profiles only: what a call costs on average is not known",
-                opened.len()
-            );
-            tell!("warning: {note}");
-            merged.metadata.note(note);
-        }
     }
 
     /// A profile of arcs has no stacks, so its functions would look like outermost ones of the

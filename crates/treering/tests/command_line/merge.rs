@@ -230,6 +230,55 @@ fn one_function(session: &Session, file: &str, metric: Metric, (cost, calls): (u
     std::fs::write(session.path(file), bytes).expect("it can be written");
 }
 
+/// The time of all was divided by the calls of some.
+#[test]
+fn costs_and_calls_of_different_profiles_make_no_average() {
+    let session = Session::new();
+    let metric = |name: &str| Metric::exact(name, Unit::Nanoseconds);
+    one_function(&session, "counted.trg", metric("time"), (400_000, 100));
+    one_function(&session, "again.trg", metric("time"), (200_000, 100));
+    one_function(&session, "uncounted.trg", metric("time"), (900_000, 0));
+    one_function(&session, "other.trg", metric("cpu"), (100_000, 100));
+    let all = |files: &[&str], options: &[&str]| {
+        let merged = session.run(&[&["merge"][..], files, &["-o", "all.trg"]].concat());
+        assert!(merged.status.success(), "{merged:#?}");
+        let report = |view: &str| session.output(&[&["report", "all.trg", view][..], options].concat());
+        let json: Value = serde_json::from_str(
+            &session.output(&[&["report", "all.trg", "--prof", "--json"][..], options].concat()),
+        )
+        .expect("it is JSON");
+        let spin = &json["functions"][0];
+        (
+            report("--flat"),
+            report("--prof"),
+            spin["calls"].clone(),
+            spin["self_cost_per_call"].clone(),
+            merged.stderr,
+        )
+    };
+    let (flat, prof, calls, each, said) = all(&["counted.trg", "again.trg"], &[]);
+    assert!(
+        flat.contains("self/call") && flat.contains("3.000 µs") && prof.contains("0.0030"),
+        "{flat}{prof}"
+    );
+    assert_eq!((calls, each.as_f64()), (200.into(), Some(3000.0)));
+    assert!(!said.contains("warning"), "{said}");
+    for (files, options) in [
+        (&["counted.trg", "uncounted.trg"][..], &[][..]),
+        (&["counted.trg", "other.trg"], &["--metric", "time"]),
+        (&["counted.trg", "other.trg"], &["--metric", "cpu"]),
+    ] {
+        let (flat, prof, calls, each, said) = all(files, options);
+        assert!(!flat.contains("self/call") && flat.contains("averages are left out"), "{flat}");
+        assert!(calls.as_u64() >= Some(100) && each.is_null(), "{calls} {each} {prof}");
+        assert!(said.contains("what a call costs on average is not known"), "{said}");
+    }
+    // Merged again, it is known no better.
+    session.output(&["merge", "counted.trg", "uncounted.trg", "-o", "part.trg"]);
+    let (flat, ..) = all(&["part.trg", "again.trg"], &[]);
+    assert!(!flat.contains("self/call"), "{flat}");
+}
+
 /// The name alone led to the first one, silently.
 #[test]
 fn metrics_of_one_name_are_chosen_with_their_units() {

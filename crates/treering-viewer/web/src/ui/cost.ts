@@ -80,7 +80,9 @@ export function unitsOf(metric: number): [CostUnit, string][] {
   // Rows of a difference have a change, which no parent and no call has.
   if (theProfile().head.baseRuns) return [["run", percentWords()], ["natural", natural]];
   const units: [CostUnit, string][] = [["run", partMeasure(metric) ? "% of selection" : "% of run"], ["parent", "% of parent"], ["natural", natural]];
-  if (analysis.value?.calls) units.push(["call", "per call"]);
+  // Costs and calls of different profiles that were merged make no average.
+  const apart = theProfile().head.parameters["metrics without averages"]?.split(" | ") ?? [];
+  if (analysis.value?.calls && !apart.includes(known.name)) units.push(["call", "per call"]);
   if (known.samples !== null) units.push(["samples", "samples"]);
   return units;
 }

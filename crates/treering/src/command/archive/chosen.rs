@@ -2,7 +2,7 @@
 
 use treering_archive::{Archive, Id, Manifest};
 use treering_formats::trg;
-use treering_profile::{Profile, merge};
+use treering_profile::{Profile, merge_runs};
 use treering_report::plural;
 
 use crate::command::bench::place::{Place, failure};
@@ -62,7 +62,7 @@ impl Chosen {
         }
         let _merging = Working::on(format!("merging {}", plural(profiles.len() as u64, "profile")));
         let profiles: Vec<&Profile> = profiles.iter().collect();
-        let mut merged = merge(&profiles);
+        let mut merged = merge_runs(&profiles);
         note_joined(&mut merged, &profiles);
         Ok(merged)
     }
