@@ -1523,6 +1523,8 @@ message(report_failed(Status)) -->
     [ 'the program treering ended with ~w'-[Status] ].
 message(sampled_instead(Problem)) -->
     [ 'the wall clock is sampled: ~w'-[Problem] ].
+message(undefined(Name, Program)) -->
+    [ '~q is defined neither in ~w nor in what it loads'-[Name,Program] ].
 message(few_samples(Samples)) -->
     [ 'the time was taken ~D times only, which is too few to tell where it goes: let the goal run for a'-[Samples], nl,
       'second or more. Calls of the thread that called the goal are exact' ].
@@ -1586,9 +1588,12 @@ from_shell :-
     unsetenv('TREERING_PROLOG_MAIN'),
     getenv('TREERING_PROLOG_GOAL', GoalText),
     getenv('TREERING_PROLOG_OPTIONS', OptionsText),
+    getenv('TREERING_PROLOG_PROGRAM', Program),
     unsetenv('TREERING_PROLOG_GOAL'),
     unsetenv('TREERING_PROLOG_OPTIONS'),
+    unsetenv('TREERING_PROLOG_PROGRAM'),
     catch(from_shell(GoalText, OptionsText, Status), Error, raised(GoalText, Error, Status)),
+    say_if_undefined(Error, Program),
     halt(Status).
 
 forget_expansion :-
@@ -1621,8 +1626,37 @@ raised(_, unwind(abort), 2) :- !.
 raised(_, unwind(halt(Status0)), Status) :-
     !,
     Status = Status0.
-raised(GoalText, Error, 2) :-
+raised(GoalText, Error0, 2) :-
+    without_our_caller(Error0, Error),
     print_as_swipl([init_goal_failed(Error, GoalText), init_goal(goal_raised(Error), GoalText)]).
+
+%   What is not defined is called by the command's own predicates where the goal itself is not.
+
+without_our_caller(error(existence_error(procedure, Name), context(Caller, _)), Error) :-
+    nonvar(Caller),
+    strip_module(Caller, _, Plain),
+    memberchk(Plain, ['$c_call_prolog'/0, '<meta-call>'/1, catch/3]),
+    !,
+    Error = error(existence_error(procedure, Name), _).
+without_our_caller(Error, Error).
+
+%   Says where a predicate that does not exist was looked for. Without a main/0 of the program, that of library(main) is
+%   loaded, and calls a main/1 that there is not either.
+
+say_if_undefined(Error, Program) :-
+    nonvar(Error),
+    Error = error(existence_error(procedure, Name0), _),
+    !,
+    strip_module(user:Name0, Module, Name1),
+    (   Name1 == main/1,
+        predicate_property(user:main, imported_from(_))
+    ->  Name = main/0
+    ;   Module == user
+    ->  Name = Name1
+    ;   Name = Module:Name1
+    ),
+    print_message(error, treering(undefined(Name, Program))).
+say_if_undefined(_, _).
 
 %   The messages of the option -g, which have other names in other versions: the first that is known.
 

@@ -162,6 +162,7 @@ impl Prolog {
         command
             .env("TREERING_PROLOG_COMMAND", shown)
             .env("TREERING_PROLOG_GOAL", self.goal())
+            .env("TREERING_PROLOG_PROGRAM", &self.program)
             .env("TREERING_PROLOG_OPTIONS", self.options(&written(folder)))
             .env("TREERING_PROLOG_TOLD", told(folder));
         if self.ports {

@@ -74,6 +74,27 @@ fn ports_are_columns_of_reports() {
 }
 
 #[test]
+fn a_predicate_that_does_not_exist_is_named_with_the_file() {
+    let Some(prolog) = Prolog::new("undefined") else { return };
+    std::fs::write(prolog.folder.join("none.pl"), "other.\n").expect("the program can be written");
+    std::fs::write(prolog.folder.join("deep.pl"), "main :- missing(1), true.\n").expect("it can be written");
+    let goals = [
+        (
+            &["program.pl", "-g", "nosuch"][..],
+            "nosuch/0 is defined neither in program.pl nor in what it loads",
+        ),
+        (&["none.pl"], "main/0 is defined neither in none.pl"),
+        (&["deep.pl"], "missing/1 is defined neither in deep.pl"),
+    ];
+    for (words, said) in goals {
+        let outcome = treering(&prolog, &[&["-q"], words].concat());
+        let errors = text(&outcome.stderr);
+        assert_eq!(outcome.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(said) && !errors.contains("c_call_prolog"), "{errors}");
+    }
+}
+
+#[test]
 fn the_exit_status_is_that_of_swipl() {
     let Some(prolog) = Prolog::new("status") else { return };
     library();
