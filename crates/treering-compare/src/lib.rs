@@ -61,5 +61,6 @@ pub use line_pairs::{MatchedBy, PairedFile, PairedLines, line_pairs};
 pub use lines::{LineChange, LineChanges, lines};
 pub use name::{Spelling, spelled};
 pub use pairing::{Group, GroupIndex, ModulePair, PairedBy, Pairing};
+pub use side::of_samples;
 pub use sides::{Cost, Sides};
 pub use split::Split;

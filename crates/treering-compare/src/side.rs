@@ -66,7 +66,12 @@ pub(crate) fn has_contexts(profile: &Profile, metric: MetricId) -> bool {
 
 /// The basis of a profile in a metric, which may be the number of its samples.
 pub(crate) fn basis(profile: &Profile, metric: MetricId) -> Basis {
-    let mut basis = Basis::of(profile, metric);
+    of_samples(profile, Basis::of(profile, metric))
+}
+
+/// The basis with the samples that it was estimated from, if it is the number of these.
+pub fn of_samples(profile: &Profile, mut basis: Basis) -> Basis {
+    let metric = basis.metric;
     if basis.samples.is_none() && profile.metrics[metric.index()].name == "samples" {
         // Files of other tools have nothing but the number of samples: each is one.
         basis.samples = Some(metric);

@@ -60,6 +60,7 @@ await badges();
 await recursion();
 await differences();
 await shares();
+await chance();
 await divided();
 await versions();
 await lines();
@@ -124,6 +125,7 @@ async function badges() {
     ["formats/gprof/full.txt", /^sampled, totals estimated/, true],
     ["formats/callgrind/plain.callgrind", /^exact$/, false],
     ["formats/cpuprofile/shapes.cpuprofile", /^sampled/, false],
+    ["formats/folded/py-spy.folded", /^costs as stated, by a file that tells no calls$/, false],
   ];
   for (const [path, badge, estimates] of cases) {
     await open(fixture(path));
@@ -195,6 +197,17 @@ async function shares() {
   check(tags.appears === "new" && tags.vanishes === "gone" && Object.values(tags).filter(Boolean).length === 2, `what one run alone ran: ${JSON.stringify(tags)}`);
   check((await texts(".functions .chip")).filter((one) => /new|gone/.test(one)).join() === "new 1,gone 1", `the chips: ${await texts(".functions .chip")}`);
   check((await text(".strip")).includes("total 50 → 170, +120"), `the strip says ${await text(".strip")}`);
+}
+
+/** Numbers of samples differ by chance, also where their file has nothing else. */
+async function chance() {
+  const [base, head] = [made("few_base.folded"), made("few_new.folded")];
+  await open(head, "--diff", base);
+  const told = JSON.parse(execFileSync(treering, ["diff", base, head, "--json"], { encoding: "utf8" }));
+  check(/no function changed by more than chance/.test(told.verdict.text) && (await text(".verdict")) === told.verdict.text, `the verdict is ${await text(".verdict")}`);
+  const changes = await page.$$eval(".functions .row:not(.head)", (rows) => rows.map((row) => row.children[2].textContent));
+  check(changes.join() === "+3,+3,−3,0", `the table calls ${changes} more than chance`);
+  check((await text(".trust .badge:not(.lost)")) === "difference, 95 % intervals", `the badge is ${await text(".trust .badge:not(.lost)")}`);
 }
 
 /** Where calls were counted, a change is divided, and the first sentence is that of the text report. */

@@ -55,6 +55,10 @@ fn view<'a>(whole: &Corrected<'_>, part: &'a Corrected<'_>, wishes: Wishes) -> V
     let metric = default_metric(profile).unwrap_or(MetricId::new(0));
     let mut view = View::of(part);
     view.bases = whole.profile.metrics().map(|(metric, _)| whole.basis(metric)).collect();
+    if wishes.base_runs.is_some() {
+        let bases = std::mem::take(&mut view.bases).into_iter();
+        view.bases = bases.map(|basis| treering_compare::of_samples(&whole.profile, basis)).collect();
+    }
     view.metric = metric;
     let facts = treering_report::facts(profile, &view.bases[metric.index()]).into_iter();
     view.facts = facts.map(|(label, text)| (label.to_owned(), text)).collect();

@@ -130,6 +130,8 @@ fn panes_state_the_facts_of_each_profile() {
         "longer.folded",
         &format!("{common}main;a 10\nmain;b 170\nmain;appears;x 20\nmain;outer;x 5\nmain;inner 8\n"),
     );
+    file(&session, "few_base.folded", "main;f 100\nmain;g 5\nmain;h 7\n");
+    file(&session, "few_new.folded", "main;f 103\nmain;g 8\nmain;h 4\n");
     let both =
         "main;grown GROWN\n main;shrunk SHRUNK\n main;little_more MORE\n main;little_less LESS\n main;same 5";
     for (name, [grown, shrunk, more, less]) in

@@ -65,6 +65,8 @@ function badge(head: Head): [string, boolean] {
   if (metric.totals === "at least") return [`${sampled ? "sampled" : "exact"}, some contexts folded`, true];
   if (sampled) return [head.countsApart ? "exact calls, sampled costs" : "sampled, 95 % intervals", false];
   if (metric.rawCost !== null) return ["exact calls, corrected times", false];
+  // Files of other tools may hold samples that they do not call so.
+  if (!head.hasCalls && !head.collector.startsWith("treering")) return ["costs as stated, by a file that tells no calls", false];
   return ["exact", false];
 }
 
