@@ -74,6 +74,7 @@ await names();
 await threads();
 await menus();
 await places();
+await back();
 await picture();
 await phone();
 await browser.close();
@@ -483,6 +484,18 @@ async function widths() {
   await (await page.$(".central-table [aria-label=callers] button")).click();
   await settled(page);
   check((await inSight()).rows === 60, `all callers are shown when they are asked for: ${JSON.stringify(await inSight())}`);
+}
+
+/** The way back ends at the function that was shown first, which its address does not name. */
+async function back() {
+  await open(made("recursion.folded"));
+  const current = () => page.evaluate(() => window.treering.state().fn);
+  const first = await current();
+  await show({ fn: first === 1 ? 2 : 1 });
+  await page.evaluate(() => history.back());
+  await until(page, () => location.hash === "");
+  await settled(page);
+  check((await current()) === first && !/reading/.test(await text(".central")), `back is ${await current()}, and not ${first}: ${await text(".central")}`);
 }
 
 /** Names end where they are cut to fit, and not where the room ends: Tree14 was shown as Tree1 in its own line. */

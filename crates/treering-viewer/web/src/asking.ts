@@ -62,8 +62,7 @@ export function giveWorker(part: Part, text: string, last: boolean) {
 export function start(given: Profile) {
   setProfile(given);
   route.value = decode(location.hash);
-  window.addEventListener("popstate", () => (route.value = decode(location.hash)));
-  window.addEventListener("hashchange", () => (route.value = decode(location.hash)));
+  for (const event of ["popstate", "hashchange"]) window.addEventListener(event, () => (route.value = withFunction(decode(location.hash))));
   const metric = computed(() => route.value.metric);
   const second = computed(() => route.value.second);
   const steps = computed(() => JSON.stringify(route.value.steps));
@@ -158,8 +157,14 @@ function show(found: Analysis, second: Analysis | null) {
     generation.value = generation.peek() + 1;
     loaded.value = true;
     failure.value = null;
-    if (route.peek().fn < 0) route.value = { ...route.peek(), fn: theProfile().head.verdict?.function ?? hottest(found) };
+    route.value = withFunction(route.peek());
   });
+}
+
+/** The state with a current function: where an address names none, as the first one, that at which to look first. */
+function withFunction(state: Route): Route {
+  const found = analysis.peek();
+  return state.fn >= 0 || !found ? state : { ...state, fn: theProfile().head.verdict?.function ?? hottest(found) };
 }
 
 /** The function with the largest self cost: where one starts to look. */
