@@ -61,6 +61,7 @@ await recursion();
 await differences();
 await shares();
 await chance();
+await paper();
 await divided();
 await versions();
 await lines();
@@ -198,6 +199,31 @@ async function shares() {
   check(tags.appears === "new" && tags.vanishes === "gone" && Object.values(tags).filter(Boolean).length === 2, `what one run alone ran: ${JSON.stringify(tags)}`);
   check((await texts(".functions .chip")).filter((one) => /new|gone/.test(one)).join() === "new 1,gone 1", `the chips: ${await texts(".functions .chip")}`);
   check((await text(".strip")).includes("total 50 → 170, +120"), `the strip says ${await text(".strip")}`);
+}
+
+/** A difference has both sides on paper as well, each with its own amounts, and says what part is shown. */
+async function paper() {
+  const [base, head] = [made("shorter.folded"), made("longer.folded")];
+  await open(head, "--diff", base);
+  const printed = async (change) => {
+    await show(change, "b");
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    await until(page, () => document.querySelector(".print h1") !== null);
+    const seen = await page.evaluate(() => ({
+      rows: [...document.querySelectorAll(".print tr")].map((row) => [...row.children].map((cell) => cell.textContent).join(" ")),
+      facts: [...document.querySelectorAll(".print dd")].map((fact) => fact.textContent), text: document.querySelector(".print").textContent,
+    }));
+    await page.evaluate(() => dispatchEvent(new Event("afterprint")));
+    await settled(page);
+    return seen;
+  };
+  const whole = await printed({});
+  check(whole.rows.includes("50 170 ▲ 120 b") && whole.rows.includes("50 170 ▲ 120 ← main"), `on paper: ${whole.rows}`);
+  check(whole.facts.join() === "samples, 178 in all,samples, 216 in all" && /mostly b/.test(whole.text), `the facts on paper are ${whole.facts}`);
+  const part = await printed({ steps: [{ kind: "ignore", target: "f:a" }] });
+  check(part.facts.at(-1) === "ignore a", `the part on paper is ${part.facts}`);
+  await show({ open: true, steps: [] });
+  check(/metric, basesamples, 178 in all/.test(await text(".details")) && !/394/.test(await text("header")), `the header says ${await text(".details")}`);
 }
 
 /** Numbers of samples differ by chance, also where their file has nothing else. */

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use treering_analysis::{Corrected, correct, default_metric};
-use treering_profile::{CodeAddress, MetricId};
+use treering_analysis::{Basis, Corrected, correct, default_metric};
+use treering_profile::{CodeAddress, MetricId, Profile};
 use treering_symbols::CodeReader;
 use treering_viewer::{Changes, Compared, Page, View};
 
@@ -60,8 +60,10 @@ fn view<'a>(whole: &Corrected<'_>, part: &'a Corrected<'_>, wishes: Wishes) -> V
         view.bases = bases.map(|basis| treering_compare::of_samples(&whole.profile, basis)).collect();
     }
     view.metric = metric;
-    let facts = treering_report::facts(profile, &view.bases[metric.index()]).into_iter();
-    view.facts = facts.map(|(label, text)| (label.to_owned(), text)).collect();
+    view.facts = facts(profile, &view.bases[metric.index()]);
+    if let Some(compared) = &wishes.compared {
+        view.facts = facts_of_both(view.facts, compared, &profile.metrics[metric.index()].name);
+    }
     view.base_runs = wishes.base_runs;
     view.changes = wishes.changes;
     view.compared = wishes.compared;
@@ -70,6 +72,33 @@ fn view<'a>(whole: &Corrected<'_>, part: &'a Corrected<'_>, wishes: Wishes) -> V
         view.title = title;
     }
     view
+}
+
+fn facts(profile: &Profile, basis: &Basis) -> Vec<(String, String)> {
+    let facts = treering_report::facts(profile, basis).into_iter();
+    facts.map(|(label, text)| (label.to_owned(), text)).collect()
+}
+
+/// The facts of a difference. Amounts are those of each side, as both together are a sum that nobody measured.
+fn facts_of_both(
+    together: Vec<(String, String)>,
+    compared: &Compared,
+    metric: &str,
+) -> Vec<(String, String)> {
+    let is_of_both =
+        |(label, _): &(String, String)| ["command", "note", "losses", "also"].contains(&label.as_str());
+    let [new, base] = [0, 1].map(|side| {
+        let profile = &compared.sides[side].profile;
+        let of = profile.find_metric(metric).map(|id| facts(profile, &Basis::of(profile, id)));
+        of.unwrap_or_default().into_iter().filter(|fact| !is_of_both(fact)).collect::<Vec<_>>()
+    });
+    let mut all: Vec<_> = together.into_iter().filter(is_of_both).collect();
+    all.extend(base.iter().filter(|fact| new.contains(fact)).cloned());
+    for (side, own, other) in [("base", &base, &new), ("new", &new, &base)] {
+        let own = own.iter().filter(|fact| !other.contains(fact));
+        all.extend(own.map(|(label, text)| (format!("{label}, {side}"), text.clone())));
+    }
+    all
 }
 
 /// A page that is to be made beside a profile when that is written.

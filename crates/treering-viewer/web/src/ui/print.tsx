@@ -1,14 +1,16 @@
 // The printed page: a static document, whatever was on screen.
 
+import type { Analysis } from "../model/analysis.ts";
 import { grouped, percent, plural } from "../model/numbers.ts";
 import { functionInterval, runCost } from "../measures.ts";
 import { route, sideName } from "../route.ts";
 import { analysis, theProfile } from "../state.ts";
-import { centralLine } from "./central.tsx";
-import { costColumn, text } from "./cost.ts";
+import { centralLine, type Line } from "./central.tsx";
+import { costColumn, delta, text } from "./cost.ts";
 import { StillFlame } from "./flame.tsx";
-import { rows } from "./functions.tsx";
+import { type Change, changeBetween, changeOf, rows } from "./functions.tsx";
 import { costlyLines, lineMetric } from "./code.tsx";
+import { stepName } from "./toolbar.tsx";
 
 export function Print() {
   const profile = theProfile();
@@ -17,7 +19,8 @@ export function Print() {
   const whole = runCost(found.metric, "now") || 1;
   const { fn } = route.value;
   const line = fn >= 0 ? centralLine(found, fn) : null;
-  const column = costColumn("natural", line?.total ?? 0);
+  const column = costColumn("natural", Math.max(line?.total ?? 0, line?.baseTotal ?? 0));
+  if (found.base) return <PrintedDifference found={found} line={line} />;
   const bounds = (which: "self" | "total", at: number) => {
     const known = functionInterval(found, which, at);
     return known ? ` [${grouped(known[0] * 100, 1)}, ${grouped(known[1] * 100, 1)}]` : "";
@@ -25,7 +28,7 @@ export function Print() {
   return (
     <div class="print">
       <h1>{profile.head.title}</h1>
-      <dl>{profile.head.facts.map(([label, words]) => <><dt>{label}</dt><dd>{words}</dd></>)}</dl>
+      <Facts />
       <StillFlame width={700} most={24} />
       <h2>Functions by self cost</h2>
       <table>
@@ -49,6 +52,60 @@ export function Print() {
               </tr>
             ))}
           </table>
+          <PrintedLines fn={fn} />
+        </>
+      )}
+    </div>
+  );
+}
+
+/** How it was measured, and the part of it that is shown. */
+function Facts() {
+  const { steps, fold } = route.value;
+  const shown = [...steps.map(stepName), ...(fold ? ["recursion folded"] : [])];
+  return (
+    <dl>
+      {theProfile().head.facts.map(([label, words]) => <><dt>{label}</dt><dd>{words}</dd></>)}
+      {shown.length > 0 && <><dt>shown</dt><dd>{shown.join(", ")}</dd></>}
+    </dl>
+  );
+}
+
+/** A difference on paper: the verdict, and both sides of the functions and of the central line. */
+function PrintedDifference({ found, line }: { found: Analysis; line: Line | null }) {
+  const profile = theProfile();
+  const { fn } = route.value;
+  const base = found.base!;
+  const list = rows.value.slice(0, 22);
+  const table = (largest: number, all: [base: number, now: number, change: Change, name: string][]) => {
+    const [before, after] = (["base", "now"] as const).map((side) => costColumn("natural", largest, side));
+    return (
+      <table>
+        <tr><th class="r">{sideName("base")} {after.head}</th><th class="r">{sideName("now")} {after.head}</th><th class="r">Δ</th><th>function</th></tr>
+        {all.map(([was, is, change, name]) => (
+          <tr><td class="r">{text(before, before.value(was))}</td><td class="r">{text(after, after.value(is))}</td><td class="r">{delta(after, after.value(change.by), change.sure)}</td><td>{name}</td></tr>
+        ))}
+      </table>
+    );
+  };
+  const nameOf = (one: number) => (one > 0 ? profile.fullName(one) : "outside of every function");
+  return (
+    <div class="print">
+      <h1>{profile.head.title}</h1>
+      {profile.head.verdict && !route.value.normalised && <p>{profile.head.verdict.text}</p>}
+      <Facts />
+      <StillFlame width={700} most={24} />
+      <h2>Functions{route.value.sort === "delta" ? " by change of self cost" : ""}</h2>
+      {table(list.reduce((most, one) => Math.max(most, found.now.self[one], base.self[one]), 0), list.map((one) => [base.self[one], found.now.self[one], changeOf(found, "self", one), nameOf(one)]))}
+      {line && (
+        <>
+          <h2>{profile.fullName(fn)}: total cost by callers, its own, and by callees</h2>
+          {table(Math.max(line.total, line.baseTotal), [
+            ...line.callers.map((row): [number, number, Change, string] => [row.baseTotal, row.total, changeBetween(found.metric, row.base, row.now), `← ${row.fn > 0 ? profile.fullName(row.fn) : "spontaneous"}`]),
+            [line.baseTotal, line.total, changeOf(found, "total", fn), profile.fullName(fn)],
+            [line.baseSelf, line.self, changeOf(found, "self", fn), "self"],
+            ...line.callees.map((row): [number, number, Change, string] => [row.baseTotal, row.total, changeBetween(found.metric, row.base, row.now), `→ ${nameOf(row.fn)}`]),
+          ])}
           <PrintedLines fn={fn} />
         </>
       )}

@@ -98,7 +98,7 @@ function Search() {
 }
 
 /** The name of a transform in its breadcrumb. */
-function stepName(step: Step): string {
+export function stepName(step: Step): string {
   const span = step.kind === "time" ? spanOf([step]) : null;
   const { basePart } = analysis.value ?? {};
   if (span) return `${basePart ? "B " : ""}${spanText(span.period === null ? snapped(span) : span, clock())}`;
