@@ -9,6 +9,7 @@ use treering_symbols::CodeReader;
 use treering_viewer::{Changes, Compared, Page, View};
 
 use crate::failure::Failure;
+use crate::interpreted::add_sources;
 use crate::open::open_profile;
 use crate::output::{check_page_target, write_whole};
 use crate::stream::is_stream;
@@ -129,12 +130,13 @@ pub fn beside(profile: &Path, force: bool) -> Result<PageBeside, Failure> {
 impl PageBeside {
     /// Makes the page of the profile, which is written, and opens it.
     pub fn show(&self, quiet: bool) -> Result<(), Failure> {
-        let profile = open_profile(&self.profile)?.profile;
+        let mut profile = open_profile(&self.profile)?.profile;
+        let sources = add_sources(&mut profile, &self.profile);
         let whole = correct(&profile);
         let page = make(&self.profile, &whole, &whole, Wishes { with_source: true, ..Wishes::default() })?;
         write_whole(&self.page, |to| to.write_all(page.html().as_bytes()))?;
         if !quiet {
-            page.left_out.iter().for_each(|what| tell!("note: {what}"));
+            sources.notes().iter().chain(&page.left_out).for_each(|what| tell!("note: {what}"));
             tell_written(&self.page);
         }
         open_page(&self.page);

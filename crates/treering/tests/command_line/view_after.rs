@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use treering_testing::programs::installed;
+
 use crate::octave::octave;
 use crate::session::{Outcome, Session};
 use crate::skip;
@@ -62,6 +64,23 @@ fn a_script_of_octave_gets_a_page_too() {
     let outcome = run(&session, &["octave", "--view", script.to_str().expect("its path is text")]);
     assert!(outcome.status.success() && outcome.stderr.contains("treering.html"), "{outcome:#?}");
     assert!(session.path("treering.html").exists());
+}
+
+/// The page said that the file was not there, while `treering view` of the same profile showed its text.
+#[test]
+fn the_page_has_the_sources_that_the_profile_lacks() {
+    let Some(compiler) = installed("cc") else { return skip("no C compiler") };
+    let session = Session::new();
+    std::fs::write(session.path("p.c"), "int main(void) { return 0; }\n").expect("a file");
+    let (source, program) = (session.path("p.c"), session.path("p"));
+    let built = Command::new(compiler).args(["-g", "-O0", "-o"]).args([&program, &source]).status();
+    assert!(built.expect("it runs").success());
+    let program = program.to_str().expect("its path is text");
+    let outcome = run(&session, &["count", "--tree", "--view", "-o", "a.trg", "--", program]);
+    if !session.path("a.trg").exists() {
+        return skip("nothing is counted: this machine refuses to trace");
+    }
+    assert!(outcome.stderr.contains("note: the page has text of 1 source file"), "{outcome:#?}");
 }
 
 /// Gives a command a desktop whose browser is a script; what that writes to `$TOLD` is read by [`told_by_browser`].
