@@ -93,7 +93,8 @@ impl View {
         }
         let whole = correct(&profile);
         let part = whole.part(&selection).context(self.file.display())?;
-        let title = base_runs.as_deref().map(|base_runs| difference_title(&part.profile, base_runs));
+        let title = base_runs.as_deref().zip(self.diff.as_deref());
+        let title = title.map(|(runs, base)| difference_title(&part.profile, runs, base, &self.file));
         let wishes = Wishes {
             title: self.title.clone().or(title),
             with_source: !self.no_source,
@@ -131,11 +132,12 @@ fn part_without_stacks() -> Failure {
         .hint("leave out --focus, --ignore, --hide, --thread and --run")
 }
 
-/// `old → new`, each by its command.
-fn difference_title(profile: &Profile, base_runs: &[bool]) -> String {
-    let command = |wanted: bool| {
+/// `old → new`, each by its command, or by its file where that is not known.
+fn difference_title(profile: &Profile, base_runs: &[bool], base: &Path, new: &Path) -> String {
+    let name = |file: &Path, wanted: bool| {
         let run = profile.runs.iter().zip(base_runs).find(|&(_, &base)| base == wanted);
-        run.map_or_else(String::new, |(run, _)| run.command.join(" "))
+        let command = run.map(|(run, _)| run.command.join(" ")).filter(|command| !command.is_empty());
+        command.unwrap_or_else(|| file.display().to_string())
     };
-    format!("{} → {}", command(true), command(false))
+    format!("{} → {}", name(base, true), name(new, false))
 }

@@ -160,6 +160,18 @@ fn differences_of_different_numbers_of_runs_are_refused() {
 }
 
 #[test]
+fn a_difference_of_files_without_commands_is_called_by_their_names() {
+    let session = Session::new();
+    for name in ["a.folded", "b.folded"] {
+        file(&session, name, "main;work 750\n");
+    }
+    let outcome = session.run(&["view", "--no-open", "-o", "page.html", "--diff", "a.folded", "b.folded"]);
+    assert!(outcome.status.success(), "{outcome:#?}");
+    let page = std::fs::read_to_string(session.path("page.html")).expect("it was written");
+    assert!(page.contains("<title>a.folded → b.folded – Treering</title>"));
+}
+
+#[test]
 fn without_a_browser_the_path_is_printed() {
     let session = Session::new();
     file(&session, "a.folded", "main;work 750\n");
