@@ -137,6 +137,9 @@ impl Page {
             }
             Shape::Arcs | Shape::Flat => (Vec::new(), Vec::new()),
         };
+        if view.bases.iter().any(|basis| basis.run.cost > LARGEST) {
+            left_out.push("the page rounds costs above 9,007,199,254,740,992: scripts have no larger whole numbers; treering report has them".to_owned());
+        }
         let mut texts = Texts::new();
         let mut columns = Columns::default();
         let costs =
@@ -183,6 +186,9 @@ impl Page {
         Parts { title: &self.title, head: &self.head, packed: &self.packed }
     }
 }
+
+/// Up to here, every whole number is one of a script.
+const LARGEST: u64 = 1 << 53;
 
 /// By metric: whether the first picture needs it.
 fn first_metrics(view: &View<'_>) -> Vec<bool> {

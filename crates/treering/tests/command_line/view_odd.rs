@@ -172,6 +172,18 @@ fn a_difference_of_files_without_commands_is_called_by_their_names() {
 }
 
 #[test]
+fn costs_that_scripts_have_no_numbers_for_are_said_to_be_rounded() {
+    let session = Session::new();
+    for (name, cost, rounds) in
+        [("exact.folded", "9007199254740985", false), ("rounded.folded", "9007199254740986", true)]
+    {
+        file(&session, name, &format!("main;work {cost}\nmain 7\n"));
+        let outcome = session.run(&["view", "--no-open", "-o", "page.html", "--force", name]);
+        assert_eq!(outcome.stderr.contains("note: the page rounds"), rounds, "{outcome:#?}");
+    }
+}
+
+#[test]
 fn without_a_browser_the_path_is_printed() {
     let session = Session::new();
     file(&session, "a.folded", "main;work 750\n");
