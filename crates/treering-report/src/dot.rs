@@ -11,7 +11,7 @@ use crate::colour::{ink_on, ramp};
 use crate::facts;
 use crate::function::Labels;
 use crate::name::fit;
-use crate::number::{cost, grouped, percent, plural};
+use crate::number::{grouped, percent, plural, whole_cost};
 use crate::picture::Picture;
 use crate::printable::printable_profile;
 
@@ -239,7 +239,7 @@ impl Drawing<'_> {
 
     fn function(&self, of: &FunctionCost, number: usize) -> String {
         let share = |cost: u64| percent(self.graph.basis.share(cost));
-        let amount = |amount: u64| format!("{} %, {}", share(amount), cost(self.unit, amount as f64));
+        let amount = |amount: u64| format!("{} %, {}", share(amount), whole_cost(self.unit, amount));
         let mut label = vec![fit(&self.labels.with_module(of.function), NAME)];
         label.push(format!("self {}", amount(of.self_cost.cost)));
         if self.graph.totals != TotalSource::Missing {

@@ -88,7 +88,7 @@ impl<'a> Facts<'a> {
         let mut text = format!("{} of {}", plural(samples, "sample"), metric.name);
         if let Some(sampling) = &metric.sampling {
             if let Some(period) = sampling.period {
-                text += &format!(", one per {}", crate::number::cost(metric.unit, period as f64));
+                text += &format!(", one per {}", crate::number::whole_cost(metric.unit, period));
             }
             text += &self.mean_weight(sampling.period).map_or(String::new(), |weight| {
                 format!(" (worth {} on average)", crate::number::cost(metric.unit, weight))
@@ -164,7 +164,7 @@ impl<'a> Facts<'a> {
     fn unsampled(&self) -> Option<String> {
         let losses = &self.profile.metadata.losses;
         let unit = self.profile.metrics.first()?.unit;
-        let amount = |value: u64| crate::number::cost(unit, value as f64);
+        let amount = |value: u64| crate::number::whole_cost(unit, value);
         let mut parts = Vec::new();
         if losses.unsampled_threads > 0 {
             let mut text = format!(

@@ -15,7 +15,7 @@ use crate::colour::{INLINED, KINDS, WHOLE};
 use crate::facts;
 use crate::function::Labels;
 use crate::name::{fit, fit_narrow, last_part};
-use crate::number::{cost, grouped, percent, plural};
+use crate::number::{grouped, percent, plural, whole_cost};
 use crate::picture::Picture;
 use crate::printable::{printable, printable_profile};
 use crate::style::Style;
@@ -251,7 +251,7 @@ impl Drawing<'_> {
     fn whole(&self, text: &mut String, place: Place) {
         let share = self.basis.share(self.shown);
         let name = if self.shown == self.basis.run.cost { "whole program" } else { "selected part" };
-        let title = format!("{name}\n{} %, {}", percent(share), cost(self.unit, self.shown as f64));
+        let title = format!("{name}\n{} %, {}", percent(share), whole_cost(self.unit, self.shown));
         rectangle(text, WHOLE.class, &title, place);
         label(text, name, share, place);
         *text += "</g>\n";
@@ -287,7 +287,7 @@ impl Drawing<'_> {
                 format!(" [{}, {}]", percent(interval.low), percent(interval.high))
             });
             let share = percent(self.basis.share(measure.cost));
-            format!("{share} %{bounds}, {}", cost(self.unit, measure.cost as f64))
+            format!("{share} %{bounds}, {}", whole_cost(self.unit, measure.cost))
         };
         let _ = write!(text, "\ntotal {}\nself {}", amount(node.total_cost), amount(node.self_cost));
         if let Some(calls) = node.calls {

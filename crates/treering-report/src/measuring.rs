@@ -2,9 +2,9 @@
 //! notes.
 
 use treering_analysis::{Basis, Correction};
-use treering_profile::{Benchmark, CallBias, Losses, Metadata, Profile};
+use treering_profile::{Benchmark, CallBias, Losses, Metadata, Profile, Unit};
 
-use crate::number::{cost, percent, plural};
+use crate::number::{percent, plural, whole_cost};
 use crate::printable::printable;
 
 /// `sort: sorts numbers (n = 3, seed = 7)`, and the results.
@@ -36,7 +36,7 @@ fn list(values: &[(String, String)]) -> String {
 /// The meaning of the costs, and the cost of measuring them.
 pub(crate) fn metric_lines(profile: &Profile, basis: &Basis) -> Vec<(&'static str, String)> {
     let metric = &profile.metrics[basis.metric.index()];
-    let amount = |whole: u64| cost(metric.unit, whole as f64);
+    let amount = |whole: u64| whole_cost(metric.unit, whole);
     let run = amount(basis.run.cost);
     let (mut lines, bias) = match basis.correction {
         Some(Correction { raw_cost, removed, bias }) => {
@@ -49,10 +49,7 @@ pub(crate) fn metric_lines(profile: &Profile, basis: &Basis) -> Vec<(&'static st
         }
         None => (vec![("metric", format!("{}, {run} in all", metric.name))], None),
     };
-    let unused = profile
-        .metadata
-        .call_bias
-        .filter(|_| bias.is_none() && metric.unit == treering_profile::Unit::Nanoseconds);
+    let unused = profile.metadata.call_bias.filter(|_| bias.is_none() && metric.unit == Unit::Nanoseconds);
     lines.extend(bias.map(|bias| ("bias", bias_text(&bias))));
     lines.extend(unused.map(|bias| ("bias", format!("{}; not subtracted", bias_text(&bias)))));
     lines

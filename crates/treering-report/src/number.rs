@@ -30,6 +30,15 @@ pub(crate) fn duration(nanoseconds: f64) -> String {
     }
 }
 
+/// A cost in its metric's unit, to the last digit: a floating point number would round those beyond 2^53.
+pub(crate) fn whole_cost(unit: Unit, whole: u64) -> String {
+    match unit {
+        Unit::Nanoseconds => duration(whole as f64),
+        Unit::Bytes => format!("{} B", grouped(whole)),
+        _ => grouped(whole),
+    }
+}
+
 /// A cost in its metric's unit, with the unit where it has a name.
 pub(crate) fn cost(unit: Unit, cost: f64) -> String {
     match unit {

@@ -5,7 +5,7 @@ use treering_profile::{MetricId, Profile, pluralize};
 
 use crate::flat::bounds;
 use crate::header::header_lines;
-use crate::number::{cost, grouped, percent};
+use crate::number::{grouped, percent, whole_cost};
 use crate::options::{Amount, Options};
 use crate::printable::printable;
 use crate::scale::Scale;
@@ -91,7 +91,7 @@ pub fn metrics_text(profile: &Profile, style: &Style) -> String {
             (None, Some(_)) => "estimated from samples".to_owned(),
             (None, None) => "counted or measured".to_owned(),
         };
-        let total = cost(metric.unit, profile.run_cost(id) as f64);
+        let total = whole_cost(metric.unit, profile.run_cost(id));
         table.row(vec![total, samples], format!("{}  ({how})", printable(&profile.metric_label(id))), 0.0);
     }
     let mut text = table.render(style);

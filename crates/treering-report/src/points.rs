@@ -5,7 +5,7 @@ use treering_profile::{MetricId, Point, Profile};
 
 use crate::function::Labels;
 use crate::header::header_lines;
-use crate::number::{cost, duration};
+use crate::number::{duration, whole_cost};
 use crate::printable::printable;
 use crate::printable::printable_profile;
 use crate::style::Style;
@@ -85,7 +85,7 @@ impl<'a> Listing<'a> {
         cells.push(duration(point.time_ns as f64));
         let value = |metric: &MetricId| {
             let value = treering_analysis::value_at(point, *metric);
-            value.map_or(String::new(), |value| cost(self.metric(*metric).unit, value as f64))
+            value.map_or(String::new(), |value| whole_cost(self.metric(*metric).unit, value))
         };
         cells.extend(self.series.metrics.iter().map(value));
         if self.several_threads {
@@ -111,7 +111,7 @@ impl<'a> Listing<'a> {
 
     fn peak(&self, series: &Series<'_>) -> String {
         let metric = self.metric(series.metric);
-        let amount = |value: u64| cost(metric.unit, value as f64);
+        let amount = |value: u64| whole_cost(metric.unit, value);
         let of_run =
             if self.several_runs { format!("run {}, ", series.run.index() + 1) } else { String::new() };
         let (peak, more) = (amount(series.peak), amount(series.relative_peak()));

@@ -6,7 +6,7 @@ use treering_profile::{Profile, Unit};
 use crate::function::Labels;
 use crate::header::header_lines;
 use crate::name;
-use crate::number::{cost, duration};
+use crate::number::{cost, duration, whole_cost};
 use crate::printable::printable_profile;
 use crate::style::Style;
 
@@ -163,7 +163,7 @@ impl Listing<'_> {
         };
         let cells: String = costs.iter().map(sign).collect();
         let unit = self.profile.metrics[self.basis.metric.index()].unit;
-        format!("{}  {cells} {}", padded(name, NAME), cost(unit, costs.iter().sum::<u64>() as f64))
+        format!("{}  {cells} {}", padded(name, NAME), whole_cost(unit, costs.iter().sum::<u64>()))
     }
 
     /// The reason for which a thread waited in most of each cell, if there is any such cell.

@@ -3,7 +3,7 @@
 use treering_compare::{Against, Cause, Difference, FunctionChange, Parts, Reason, Sides};
 
 use crate::name::fit;
-use crate::number::{cost, grouped, plural};
+use crate::number::{cost, grouped, plural, whole_cost};
 use crate::printable::printable;
 
 use super::amounts::{Amounts, calls, percent};
@@ -89,7 +89,7 @@ fn text(difference: &Difference, outcome: Outcome, interval: Option<(f64, f64)>)
         && difference.apart.functions.is_empty()
         && (difference.is_exact || changed == 0)
     {
-        let both = format!("{} {metric} in both", cost(difference.unit, difference.run.base.cost as f64));
+        let both = format!("{} {metric} in both", whole_cost(difference.unit, difference.run.base.cost));
         let count = difference.pairing.groups.len() as u64 - 1;
         let functions = plural(count, "function");
         let all = if count == 1 { "the one function".to_owned() } else { format!("all {functions}") };

@@ -296,3 +296,12 @@ fn patterns_stand_for_modules_too() {
     let refused = session.run(&["report", "--focus", "no_such_thing"]);
     assert!(refused.error().contains("no function or module matches"), "{}", refused.stderr);
 }
+
+#[test]
+fn the_cost_of_a_run_is_told_to_the_last_digit() {
+    let session = Session::new();
+    std::fs::write(session.path("a.folded"), "main;work 9007199254740993\n")
+        .expect("the folder can be written");
+    let outcome = session.run(&["report", "a.folded"]);
+    assert!(outcome.stdout.contains("samples, 9,007,199,254,740,993 in all"), "{outcome:#?}");
+}
