@@ -4,6 +4,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -30,9 +31,11 @@ pub(crate) struct Binary {
     pub(crate) build_id: Vec<u8>,
     /// Where the kernel or the dynamic linker starts it, in code without callers; 0 for none.
     pub(crate) entry: u64,
-    /// The file, where its path does not lead to it from here: in another mount namespace, or
-    /// deleted.
-    pub(crate) hidden: Option<File>,
+    /// The file, where its path does not lead to it from here, as in another mount namespace, or may
+    /// lead to another one later on.
+    pub(crate) kept: Option<File>,
+    /// Which of the files it is that were mapped from its path, from 1.
+    pub(crate) version: u32,
     /// Whether its code has 64 bits.
     pub(crate) width: Width,
     /// Whether Go's compiler made it, whose functions keep frame pointers.
@@ -51,7 +54,7 @@ pub(crate) struct Binary {
 #[derive(Debug)]
 enum Image {
     /// In a file, opened again when its code is to be read: most binaries have tables for all.
-    File { path: PathBuf, identity: (u64, u64), file: OnceCell<Option<File>> },
+    File { path: PathBuf, identity: Identity, file: OnceCell<Option<File>> },
     /// In memory, as for the vDSO.
     Memory(Bytes),
 }
@@ -198,37 +201,78 @@ impl Binary {
         }
     }
 
+    /// Whether a path leads to its file.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        matches!(&self.image, Image::File { identity, .. } if identity_of(path) == Some(*identity))
+    }
+
+    /// The file that was kept, if nobody has written to it.
+    pub(crate) fn kept_file(&self) -> Option<File> {
+        let Image::File { identity, .. } = &self.image else { return None };
+        let file = self.kept.as_ref()?;
+        let is_same = file.metadata().is_ok_and(|metadata| self::identity(&metadata) == *identity);
+        is_same.then(|| file.try_clone().ok()).flatten()
+    }
+
     /// The file, if it still is the one that was mapped.
     fn file(&self) -> Option<&File> {
         let Image::File { path, identity, file } = &self.image else { return None };
         let reopen = || open_regular(path).filter(|(_, found)| found == identity).map(|(file, _)| file);
-        self.hidden.as_ref().or_else(|| file.get_or_init(reopen).as_ref())
+        self.kept.as_ref().or_else(|| file.get_or_init(reopen).as_ref())
     }
 }
+
+/// Device, inode, and when its contents changed last.
+type Identity = (u64, u64, i64, i64);
+
+/// The most files with a build-id that are kept open. Files without one are all kept, as nothing tells
+/// others from them.
+const MOST_KEPT: usize = 64;
 
 /// The binaries seen so far, each read once.
 #[derive(Debug, Default)]
 pub(crate) struct Binaries {
-    known: HashMap<(u64, u64), Option<Rc<Binary>>>,
+    known: HashMap<Identity, Option<Rc<Binary>>>,
+    /// How many files were mapped from a path.
+    versions: HashMap<PathBuf, u32>,
     /// The kernel's code for 64-bit and for 32-bit processes.
     vdso: [Option<Rc<Binary>>; 2],
 }
 
+/// What is found where a file was mapped from.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Binary(Rc<Binary>),
+    /// Another file, which has taken the path since.
+    Other,
+    /// No file that can be opened, or none in ELF.
+    Nothing,
+}
+
 impl Binaries {
-    /// The binary that process `pid` mapped from `path` at `start..end`; nothing when it cannot
-    /// be opened any more or is not ELF.
-    pub(crate) fn open(&mut self, pid: u32, path: &Path, start: u64, end: u64) -> Option<Rc<Binary>> {
+    /// The binary that process `pid` mapped from `path` at `range`. `inode` is its number in its file
+    /// system, 0 where that is unknown.
+    pub(crate) fn open(&mut self, pid: u32, path: &Path, range: Range<u64>, inode: u64) -> Found {
         if path.as_os_str() == "[vdso]" {
-            return self.vdso(pid, start, end);
+            return self.vdso(pid, range.start, range.end).map_or(Found::Nothing, Found::Binary);
         }
-        let (file, identity) = open_mapped(pid, path, start, end)?;
+        let (file, identity) = match open_mapped(pid, path, range, inode) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Found::Nothing,
+            Err(Replaced) => return Found::Other,
+        };
+        let may_keep = self.known.len() < MOST_KEPT;
         let known = self.known.entry(identity).or_insert_with(|| {
             let image = Image::File { path: path.to_owned(), identity, file: OnceCell::new() };
             let mut binary = Binary::parse(&ReadCache::new(file.try_clone().ok()?), image)?;
-            binary.hidden = (identity_of(path) != Some(identity)).then_some(file);
+            let version = self.versions.entry(path.to_owned()).or_default();
+            *version += 1;
+            binary.version = *version;
+            let is_hidden = identity_of(path) != Some(identity);
+            binary.kept = (is_hidden || may_keep || binary.build_id.is_empty()).then_some(file);
             Some(Rc::new(binary))
         });
-        known.clone()
+        known.clone().map_or(Found::Nothing, Found::Binary)
     }
 
     /// The code that the kernel maps into every process: the same one into all of 64 bits, ours
@@ -245,25 +289,57 @@ impl Binaries {
     }
 }
 
+/// A path leads to another file than before.
+#[derive(Debug)]
+struct Replaced;
+
 /// Opens a mapped file as the process sees it, else as we do, else through its mapping, which
 /// finds deleted files too but takes root.
-fn open_mapped(pid: u32, path: &Path, start: u64, end: u64) -> Option<(File, (u64, u64))> {
+fn open_mapped(
+    pid: u32,
+    path: &Path,
+    range: Range<u64>,
+    inode: u64,
+) -> Result<Option<(File, Identity)>, Replaced> {
     let inside = PathBuf::from(format!("/proc/{pid}/root{}", path.display()));
-    let mapping = PathBuf::from(format!("/proc/{pid}/map_files/{start:x}-{end:x}"));
-    [inside.as_path(), path, &mapping].into_iter().find_map(open_regular)
+    let mapping = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end));
+    let mut is_other = false;
+    for path in [inside.as_path(), path, &mapping] {
+        match open_regular(path) {
+            Some((file, identity)) if is_file(&file, inode, pid) => return Ok(Some((file, identity))),
+            found => is_other |= found.is_some(),
+        }
+    }
+    if is_other { Err(Replaced) } else { Ok(None) }
+}
+
+/// Whether a file is the one with an inode that a process has mapped.
+///
+/// File systems in layers may show another number: in its upper half, or of a file that they copied. So a
+/// file that has not changed since the process began is taken for it as well.
+fn is_file(file: &File, inode: u64, pid: u32) -> bool {
+    const SLACK_NS: u64 = 1_000_000_000;
+    let Ok(metadata) = file.metadata() else { return false };
+    let changed = metadata.ctime().cast_unsigned().saturating_mul(1_000_000_000);
+    let is_old =
+        || treering_proc::started_unix_ns(pid).is_some_and(|began| changed.saturating_add(SLACK_NS) < began);
+    inode == 0 || metadata.ino() as u32 == inode as u32 || is_old()
 }
 
 /// Opens a file that is neither a device nor a pipe; with its identity.
-fn open_regular(path: &Path) -> Option<(File, (u64, u64))> {
+fn open_regular(path: &Path) -> Option<(File, Identity)> {
     std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let file = File::open(path).ok()?;
-    let metadata = file.metadata().ok()?;
-    Some((file, (metadata.dev(), metadata.ino())))
+    let identity = identity(&file.metadata().ok()?);
+    Some((file, identity))
 }
 
-fn identity_of(path: &Path) -> Option<(u64, u64)> {
-    let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.dev(), metadata.ino()))
+fn identity(metadata: &std::fs::Metadata) -> Identity {
+    (metadata.dev(), metadata.ino(), metadata.mtime(), metadata.mtime_nsec())
+}
+
+fn identity_of(path: &Path) -> Option<Identity> {
+    Some(identity(&std::fs::metadata(path).ok()?))
 }
 
 #[cfg(test)]
@@ -276,9 +352,11 @@ mod tests {
     fn our_own_binary_has_code_and_unwind_tables() {
         let mut binaries = Binaries::default();
         let path = std::env::current_exe().expect("our path");
-        let binary = binaries.open(std::process::id(), &path, 0, 0).expect("an ELF file");
+        let Found::Binary(binary) = binaries.open(std::process::id(), &path, 0..0, 0) else {
+            panic!("no ELF file")
+        };
         assert!(binary.segments.segments().iter().any(|segment| segment.executable));
-        assert!(binary.hidden.is_none());
+        assert!(binary.is_at(&path) && binary.kept_file().is_some());
         let covered = |segment: &Segment| {
             let start = segment.stated_address.0;
             let places = (start..start + segment.file_size).step_by(64);
@@ -290,16 +368,32 @@ mod tests {
 
     #[test]
     fn the_vdso_is_read_from_our_own_memory() {
-        let binary = Binaries::default().open(1, Path::new("[vdso]"), 0, 0).expect("a vDSO");
+        let Found::Binary(binary) = Binaries::default().open(1, Path::new("[vdso]"), 0..0, 0) else {
+            panic!("no vDSO")
+        };
         let mut buffer = [0; 4];
         assert_eq!(binary.read_image(0, &mut buffer), 4);
         assert_eq!(buffer, *b"\x7fELF");
     }
 
+    /// A program may have replaced its own file before the recorder opens it.
+    #[test]
+    fn a_new_file_is_not_taken_for_the_mapped_one_at_its_path() {
+        let own = std::env::current_exe().expect("our path");
+        let path = std::env::temp_dir().join(format!("treering-binary-{}", std::process::id()));
+        std::fs::copy(&own, &path).expect("there is room");
+        let inode = std::fs::metadata(&path).expect("it is there").ino();
+        let open = |inode| Binaries::default().open(std::process::id(), &path, 0..0, inode);
+        let found = [open(inode), open(inode + 1)];
+        std::fs::remove_file(&path).expect("it is ours");
+        assert!(matches!(found, [Found::Binary(_), Found::Other]), "{found:?}");
+    }
+
     #[test]
     fn other_files_are_not_binaries() {
         let mut binaries = Binaries::default();
-        assert!(binaries.open(std::process::id(), Path::new("/proc/self/maps"), 0, 0).is_none());
-        assert!(binaries.open(std::process::id(), Path::new("/no/such/file"), 0, 0).is_none());
+        let mut open = |path: &str, inode| binaries.open(std::process::id(), Path::new(path), 0..0, inode);
+        assert!(matches!(open("/proc/self/maps", 0), Found::Nothing));
+        assert!(matches!(open("/no/such/file", 0), Found::Nothing));
     }
 }

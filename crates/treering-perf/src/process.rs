@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use treering_profile::{
     Life, Mark, MarkKind, Module, ModuleId, ModuleKind, Process, ProcessId, Profile, RunId, ThreadId,
 };
 
 use crate::address_space::AddressSpace;
-use crate::binary::Binaries;
+use crate::binary::{Binaries, Binary, Found};
 use crate::record::Mapped;
 
 /// The processes and threads that were seen.
@@ -18,8 +19,8 @@ use crate::record::Mapped;
 pub(crate) struct Processes {
     running: HashMap<u32, Running>,
     binaries: Binaries,
-    /// Files whose paths do not lead to them from here.
-    pub(crate) hidden_files: HashMap<PathBuf, File>,
+    /// Binaries that were kept open, by the names of their modules.
+    kept_files: HashMap<PathBuf, Rc<Binary>>,
     /// Processes with code that belongs to no file.
     pub(crate) with_jit: HashMap<u32, JitFiles>,
 }
@@ -59,6 +60,18 @@ struct RunningThread {
 }
 
 impl Processes {
+    /// The files to which the names of their modules do not lead from here, by these; nothing for those without
+    /// a build-id that were written to since.
+    pub(crate) fn take_hidden_files(&mut self) -> HashMap<PathBuf, Option<File>> {
+        let kept = std::mem::take(&mut self.kept_files).into_iter();
+        let hidden = kept.filter(|(name, binary)| !binary.is_at(name));
+        let hidden = hidden.map(|(name, binary)| (name, binary.kept_file(), binary.build_id.is_empty()));
+        hidden
+            .filter(|(_, file, nameless)| file.is_some() || *nameless)
+            .map(|(name, file, _)| (name, file))
+            .collect()
+    }
+
     /// Notes the mappings and threads of a process that runs already.
     pub(crate) fn adopt(&mut self, profile: &mut Profile, pid: u32) {
         for line in treering_proc::executable_mappings(pid) {
@@ -67,6 +80,7 @@ impl Processes {
                 start: line.start,
                 length: line.end - line.start,
                 file_offset: line.file_offset,
+                inode: line.inode,
                 executable: true,
                 path: line.path.as_os_str().as_bytes(),
             };
@@ -91,7 +105,12 @@ impl Processes {
             return;
         }
         let end = mapped.start.saturating_add(mapped.length);
-        let binary = self.binaries.open(mapped.pid, Path::new(&path), mapped.start, end);
+        let (binary, is_other) =
+            match self.binaries.open(mapped.pid, Path::new(&path), mapped.start..end, mapped.inode) {
+                Found::Binary(binary) => (Some(binary), false),
+                Found::Other => (None, true),
+                Found::Nothing => (None, false),
+            };
         let build_id = binary.as_ref().map_or(&[][..], |binary| &binary.build_id);
         let is_made = || is_made_file(mapped, &path);
         let kind = match module_kind(&path, binary.is_some()) {
@@ -100,17 +119,22 @@ impl Processes {
         };
         let name = match kind {
             ModuleKind::Jit => format!("[jit {}]", mapped.pid),
-            _ => path.clone(),
+            // No file is to be taken for it when its functions are named.
+            _ if is_other => format!("{path} (replaced)"),
+            _ => match binary.as_ref().map_or(1, |binary| binary.version) {
+                0 | 1 => path.clone(),
+                version => format!("{path} ({version})"),
+            },
         };
         if kind == ModuleKind::Jit {
             self.note_jit(mapped.pid);
         }
         let module = Module { path: profile.strings.intern(&name), build_id: build_id.into(), kind };
         let module = profile.modules.intern(module);
-        if let Some(file) = binary.as_ref().and_then(|binary| binary.hidden.as_ref())
-            && let Ok(file) = file.try_clone()
+        if let Some(binary) = &binary
+            && binary.kept.is_some()
         {
-            self.hidden_files.entry(PathBuf::from(&path)).or_insert(file);
+            self.kept_files.entry(PathBuf::from(name)).or_insert_with(|| binary.clone());
         }
         let space = &mut self.running.entry(mapped.pid).or_default().space;
         space.map(mapped.start, mapped.length, mapped.file_offset, Some(module), binary.as_ref());

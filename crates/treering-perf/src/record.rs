@@ -96,6 +96,8 @@ pub(crate) struct Mapped<'a> {
     pub(crate) start: u64,
     pub(crate) length: u64,
     pub(crate) file_offset: u64,
+    /// The number of the file in its file system; 0 for none.
+    pub(crate) inode: u64,
     pub(crate) executable: bool,
     pub(crate) path: &'a [u8],
 }
@@ -233,10 +235,10 @@ fn other<'a>(kind: u32, flags: u16, body: &'a [u8], trailer: &'a [u8; TRAILER]) 
 fn mapped<'a>(fields: &mut Fields<'a>) -> Option<Mapped<'a>> {
     let (pid, _) = fields.pair()?;
     let (start, length, file_offset) = (fields.u64()?, fields.u64()?, fields.u64()?);
-    fields.bytes(24)?;
+    let (_device, inode, _generation) = (fields.u64()?, fields.u64()?, fields.u64()?);
     let (protection, _) = fields.pair()?;
     let executable = protection & libc::PROT_EXEC as u32 != 0;
-    Some(Mapped { pid, start, length, file_offset, executable, path: until_zero(fields.0) })
+    Some(Mapped { pid, start, length, file_offset, inode, executable, path: until_zero(fields.0) })
 }
 
 /// Decodes a sample with the fields that [`attribute`](crate::attribute) asks for.

@@ -533,7 +533,7 @@ impl Recorder {
             dumps: files.dumps,
         });
         let jit = jit.collect();
-        let hidden_files = std::mem::take(&mut self.processes.hidden_files);
+        let hidden_files = self.processes.take_hidden_files();
         Ok(Recording { profile: self.profile, finish, start_ns: self.start_ns, hidden_files, jit })
     }
 

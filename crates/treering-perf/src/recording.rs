@@ -34,7 +34,7 @@ pub struct Recording {
     pub start_ns: u64,
     /// Files that were mapped under paths that do not lead to them from here: of other mount
     /// namespaces, or deleted.
-    pub hidden_files: HashMap<PathBuf, File>,
+    pub hidden_files: HashMap<PathBuf, Option<File>>,
     /// Processes with code that belongs to no file, whose names their compilers may have written.
     pub jit: Vec<JitProcess>,
 }

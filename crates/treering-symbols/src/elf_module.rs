@@ -78,7 +78,8 @@ impl ElfModule<'_> {
     ) -> Result<(Object<'a>, PathBuf), Problem> {
         let Some(plain) = self.path.strip_suffix(DELETED) else {
             let path = (options.open)(Path::new(self.path));
-            return self.open_at(storage, path.unwrap_or_else(|| self.path.into()));
+            let path = path.ok_or_else(|| Problem::Deleted { path: self.path.into() })?;
+            return self.open_at(storage, path);
         };
         // The file at the path now is another one, unless the build-id proves it to be the same.
         let kept = (options.open)(Path::new(self.path)).map(|path| self.open_at(storage, path));

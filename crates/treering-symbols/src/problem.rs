@@ -12,7 +12,7 @@ pub enum Problem {
         /// Where it was looked for.
         path: PathBuf,
     },
-    /// The file was deleted or replaced while the program ran.
+    /// The file was deleted, replaced or written to while the program ran.
     Deleted {
         /// Where it had been.
         path: PathBuf,
@@ -95,7 +95,9 @@ impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Missing { path } => write!(f, "{} is not there", path.display()),
-            Self::Deleted { path } => write!(f, "{} was deleted while the program ran", path.display()),
+            Self::Deleted { path } => {
+                write!(f, "{} was deleted, replaced or written to while the program ran", path.display())
+            }
             Self::Unreadable { path, reason } => write!(f, "{} cannot be read: {reason}", path.display()),
             Self::NotAnObject { path } => write!(f, "{} is not an object file", path.display()),
             Self::OtherBuild { path, expected, found } => {

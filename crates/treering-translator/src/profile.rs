@@ -66,7 +66,6 @@ pub struct ProfileBuilder {
     /// The latest process with a number.
     by_pid: HashMap<i32, ProcessId>,
     processes: HashMap<(i32, String), ProcessId>,
-    hidden_files: HashMap<PathBuf, File>,
     folded: Folded,
 }
 
@@ -90,7 +89,6 @@ impl Default for ProfileBuilder {
             places: Places::default(),
             by_pid: HashMap::new(),
             processes: HashMap::new(),
-            hidden_files: HashMap::new(),
             folded: Folded::default(),
         }
     }
@@ -113,19 +111,12 @@ impl ProfileBuilder {
             }
             add_thread(&mut self.profile, program, thread, &places, id);
         }
-        for region in &program.regions {
-            if let (Some((path, _)), Some(hidden)) = (&region.file, &region.hidden)
-                && let Some(Ok(file)) = hidden.file().map(File::try_clone)
-            {
-                self.hidden_files.insert(path.clone(), file);
-            }
-        }
     }
 
-    /// The files of code that this process does not find by their paths, by these paths. Only one of several
-    /// with the same path.
-    pub fn take_hidden_files(&mut self) -> HashMap<PathBuf, File> {
-        std::mem::take(&mut self.hidden_files)
+    /// The files of code that this process does not find by the paths of their modules, or no longer, by these
+    /// paths; nothing for those that are gone.
+    pub fn take_hidden_files(&mut self) -> HashMap<PathBuf, Option<File>> {
+        self.places.take_hidden_files()
     }
 
     /// The profile of all added programs, with the known instructions of its blocks. `counts` has what else is known of

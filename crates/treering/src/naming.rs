@@ -30,8 +30,8 @@ pub struct Wanted {
 /// Sources of names that only the recorder can reach.
 #[derive(Debug, Default)]
 pub struct Reachable {
-    /// Files whose paths do not lead to them from here.
-    pub hidden_files: HashMap<PathBuf, File>,
+    /// Files whose paths do not lead to them from here; nothing for those that are gone.
+    pub hidden_files: HashMap<PathBuf, Option<File>>,
     /// Processes with generated code.
     pub jit: Vec<JitProcess>,
     /// The instructions of translated blocks.
@@ -43,7 +43,7 @@ pub struct Reachable {
 pub fn name_functions(mut profile: Profile, reachable: Reachable, wanted: Wanted) -> Symbolised {
     let jit = generated_names::tables(&mut profile, &reachable.jit);
     let open = |path: &Path| match reachable.hidden_files.get(path) {
-        Some(file) => Some(descriptor_path(file)),
+        Some(file) => file.as_ref().map(descriptor_path),
         None => Some(path.to_owned()),
     };
     let sections = cache::folder("debug");
@@ -91,6 +91,7 @@ fn recover_blocks(profile: &mut Profile, known: KnownInstructions, options: &Opt
     if profile.code.translated.is_empty() {
         return;
     }
+    let executed = profile.code.translated_instructions();
     let mut reader = CodeReader::new(profile, options);
     let found = recover(&mut profile.code, known, &mut |at, length| reader.read(at, length));
     let mut note = |count: usize, what: &str| {
@@ -103,6 +104,11 @@ fn recover_blocks(profile: &mut Profile, known: KnownInstructions, options: &Opt
         "blocks of code could not be read again, so their instructions are not shown one by one",
     );
     note(found.negative_counts, "counts of instructions contradict each other and were taken as 0");
+    let missing = executed.saturating_sub(profile.code.block_instructions());
+    if missing > 0 {
+        let text = "instructions are missing: their code contradicts other code that ran at the same place";
+        profile.metadata.note(format!("{missing} {text}"));
+    }
 }
 
 /// Whether functions of the profile still are addresses or its blocks are as they were translated,

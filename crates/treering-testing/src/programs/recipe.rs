@@ -147,6 +147,10 @@ recipe!(
     SWAPPED_PLUGIN, "swapped.so", "count/swapped_plugin.c", C, "-shared", "-fPIC", "-O1"
 );
 recipe!(
+    /// A program without a build-id; the one that takes its path has the flag `-DOTHER`.
+    SAME_PATH, "same_path", "same_path.c", C, "-O1", "-Wl,--build-id=none"
+);
+recipe!(
     /// A C++ program heavy in the standard library.
     STL, "stl", "workloads/stl.cpp", Cpp
 );

@@ -16,6 +16,7 @@ use crate::counting::propagated_counts;
 use crate::counting::slow_path::{JournaledCount, PartialExecution, Transfer};
 use crate::model::Modelled;
 use crate::program::container_file::HiddenFile;
+use crate::program::file_version::Version;
 use crate::program::region::{NO_REGION, Region};
 use crate::surroundings::HeldFacts;
 
@@ -60,6 +61,8 @@ pub struct CodeRegion {
     pub file: Option<(PathBuf, u64)>,
     /// The file, if this process does not find it by its path.
     pub hidden: Option<HiddenFile>,
+    /// The file's version when it was mapped, if this process finds it by its path.
+    pub(crate) version: Option<Version>,
     /// Whether it is the vDSO, which the kernel maps into every process.
     pub vdso: bool,
 }
@@ -438,6 +441,7 @@ fn code_region(region: &Region) -> CodeRegion {
         end: region.end,
         file: region.file.clone(),
         hidden: region.hidden.clone(),
+        version: region.version,
         vdso: region.vdso,
     }
 }

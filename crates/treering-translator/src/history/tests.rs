@@ -23,6 +23,7 @@ fn counts(files: [&Path; 2], blocks: &[(u32, u64)], transfers: &[(u32, u64)]) ->
         end: (number + 1) << 32 | 0x10_0000,
         file: Some((file.to_owned(), 0x1000)),
         hidden: None,
+        version: None,
         vdso: false,
     };
     let block = |&(region, offset): &(u32, u64)| CountedBlock {

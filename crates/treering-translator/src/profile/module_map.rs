@@ -1,7 +1,8 @@
 //! The map from runtime addresses to modules.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use hashbrown::{HashMap, HashSet};
 use treering_proc::Layout;
@@ -14,12 +15,29 @@ use crate::address_map::AddressMap;
 use crate::counting::result::{CodeRegion, CountedBlock, ProgramCounts};
 use crate::profile::made_code::MadeCode;
 use crate::program::container_file::HiddenFile;
+use crate::program::file_version::Version;
+
+/// The most files that are kept open because others may take their paths.
+const MOST_KEPT: usize = 64;
 
 /// Finds the modules of addresses, and keeps the code that no file holds.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
-    binaries: HashMap<PathBuf, Layout>,
+    /// Files by path and version: programs that follow each other may be other files at one path.
+    binaries: HashMap<(PathBuf, Option<Version>), Binary>,
+    /// The number of versions of each path.
+    versions: HashMap<PathBuf, u32>,
     pub(crate) made: MadeCode,
+}
+
+/// A file that code was loaded from.
+#[derive(Debug)]
+struct Binary {
+    layout: Layout,
+    /// The name of its module, which no other version of its path has.
+    name: String,
+    /// The file, if it was kept open.
+    file: Option<File>,
 }
 
 /// The modules and spaces of one program's addresses.
@@ -76,15 +94,47 @@ impl Places {
             _ if region.vdso => (intern("[vdso]", Box::default(), ModuleKind::Vdso), region.start),
             None => (intern(&format!("[jit {pid}]"), Box::default(), ModuleKind::Jit), 0),
             Some((path, offset)) => {
-                let place = region.hidden.as_ref().map_or_else(|| path.clone(), HiddenFile::path);
-                let known = self.binaries.entry(place);
-                let binary = known.or_insert_with_key(|place| Layout::read(place).unwrap_or_default());
+                let binary = self.binary(path, region);
                 let length = region.end - region.start;
-                let bias = binary.segments.bias(RuntimeAddress(region.start), FileOffset(*offset), length);
-                let module = intern(&path.to_string_lossy(), binary.build_id.clone(), ModuleKind::Elf);
+                let segments = &binary.layout.segments;
+                let bias = segments.bias(RuntimeAddress(region.start), FileOffset(*offset), length);
+                let module = intern(&binary.name, binary.layout.build_id.clone(), ModuleKind::Elf);
                 (module, bias.unwrap_or(region.start.wrapping_sub(*offset)))
             }
         }
+    }
+
+    /// The file of a region whose path is `path`.
+    fn binary(&mut self, path: &Path, region: &CodeRegion) -> &Binary {
+        let hidden = region.hidden.as_ref().map(HiddenFile::path);
+        let version = hidden.as_deref().map_or(region.version, Version::of);
+        let kept = self.binaries.len();
+        self.binaries.entry((path.to_owned(), version)).or_insert_with(|| {
+            let number = self.versions.entry(path.to_owned()).and_modify(|all| *all += 1).or_insert(1);
+            let (own, path) = (path, path.to_string_lossy());
+            let name = if *number == 1 { path.into_owned() } else { format!("{path} ({number})") };
+            let place = hidden.as_deref().unwrap_or(own);
+            // The version is nothing where it is not known, as of files read from a journal.
+            let is_same = version.is_none() || Version::of(place) == version;
+            let layout = Layout::read(place).filter(|_| is_same).unwrap_or_default();
+            let is_kept = is_same && (hidden.is_some() || version.is_some() && kept < MOST_KEPT);
+            let file = is_kept.then(|| File::open(place).ok()).flatten();
+            Binary { layout, name, file }
+        })
+    }
+
+    /// The files that are not, or no longer, at the paths that name their modules, by these names; nothing for those
+    /// without a build-id that are gone.
+    pub(crate) fn take_hidden_files(&mut self) -> std::collections::HashMap<PathBuf, Option<File>> {
+        let binaries = self.binaries.iter_mut().filter_map(|((_, version), binary)| {
+            let (name, version) = (PathBuf::from(&binary.name), (*version)?);
+            if Version::of(&name) == Some(version) {
+                return None;
+            }
+            let file = binary.file.take().filter(|file| Version::of_file(file) == Some(version));
+            (file.is_some() || binary.layout.build_id.is_empty()).then_some((name, file))
+        });
+        binaries.collect()
     }
 }
 

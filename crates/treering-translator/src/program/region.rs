@@ -149,17 +149,18 @@ impl Regions {
         &self.log
     }
 
-    /// Gives up files that were replaced or written to since they were mapped, so that no other file is taken
-    /// for them: their paths become ones that lead nowhere. Returns the files.
+    /// Gives up files that were replaced, written to or deleted since they were mapped, so that no other file is
+    /// taken for them: their paths become ones that lead nowhere. Returns those that are not merely deleted, as code
+    /// that was made at run time may be in a file without a name.
     pub(crate) fn part_with_replaced(&mut self) -> BTreeSet<PathBuf> {
         let mut now: HashMap<PathBuf, Option<Version>> = HashMap::new();
         let mut replaced = BTreeSet::new();
         for region in &mut self.log {
             let (Some((path, _)), Some(version)) = (&mut region.file, &region.version) else { continue };
             let found = now.entry_ref(path.as_path()).or_insert_with(|| Version::of(path));
-            if found.as_ref().is_some_and(|found| found != version) {
-                replaced.insert(path.clone());
-                path.as_mut_os_string().push(" (replaced)");
+            if found.as_ref() != Some(version) {
+                replaced.extend(found.is_some().then(|| path.clone()));
+                path.as_mut_os_string().push(if found.is_some() { " (replaced)" } else { " (deleted)" });
             }
         }
         replaced

@@ -3,7 +3,8 @@
 use serde_json::Value;
 use treering_testing::programs::{
     BEYOND, CHANGED_CODE, ENDS_WHILE_MADE, FAULTS, FULL_DESCRIPTORS, KERNEL_WRITES, LEFT_AT_FAULTS,
-    OWN_STEPS, RETURNS_AS_JUMPS, STOPPED_AT_EXEC, SWAPPED_HOST, SWAPPED_PLUGIN, UNDER_FILTER, UNTRACED,
+    OWN_STEPS, RETURNS_AS_JUMPS, SAME_PATH, STOPPED_AT_EXEC, SWAPPED_HOST, SWAPPED_PLUGIN, UNDER_FILTER,
+    UNTRACED,
 };
 
 use crate::session::{Outcome, Session, program, words};
@@ -92,6 +93,57 @@ fn libraries_at_the_same_address_have_their_own_counts() {
         assert_eq!(outcome.shell_status(), 0, "{outcome:#?}");
         assert!(outcome.stderr.contains("short.so was replaced or written to while it ran"), "{outcome:#?}");
         assert_eq!(functions(&session, "plugin_step"), [("short.so".to_owned(), 390, 1170)], "{options:?}");
+    }
+}
+
+/// A script compiles and runs one program after another under one name, as `configure` does.
+#[test]
+fn programs_that_follow_each_other_at_a_path_have_their_own_counts() {
+    let session = Session::new();
+    let first = SAME_PATH.build().expect("the compiler is installed");
+    let second = SAME_PATH.variant("other", &["-DOTHER"]).build().expect("the compiler is installed");
+    let of = |n: u64| 3 * n + 2;
+    for (options, end) in
+        [("", "rm same"), ("", "true"), ("--tree", "rm same"), ("--tree", "rm same; cp $1 same")]
+    {
+        let steps = format!("cp $1 same; ./same 1; rm same; cp $2 same; ./same 2; {end}");
+        let counted = format!("exec \"$0\" count {options} -- sh -c '{steps}' sh $1 $2");
+        let paths = [&first, &second].map(|path| path.to_str().expect("it is text"));
+        let (status, _, told) = script(&session, &counted, &paths);
+        assert_eq!(status, Some(0), "{told}");
+        let of_functions = |name: &str| match &functions(&session, name)[..] {
+            [(_, calls, instructions)] => (*calls, *instructions),
+            other => panic!("{name}: {other:?} {told}"),
+        };
+        assert_eq!(of_functions("first"), (1, of(1_000_000)), "{options} {end}");
+        assert_eq!(of_functions("second"), (1, of(2_000_000)), "{options} {end}");
+        let flat = session.json("--flat", &[]);
+        let all: u64 =
+            told.split_whitespace().next().expect("words").replace(',', "").parse().expect("a number");
+        assert_eq!(flat["run"]["run_cost"], all, "{options} {end}: {told}");
+    }
+}
+
+/// Nothing is taken for a file that is gone, or that was written to since.
+#[test]
+fn code_of_files_that_are_gone_has_no_names() {
+    let session = Session::new();
+    let first = SAME_PATH.build().expect("the compiler is installed");
+    let second = SAME_PATH.variant("other", &["-DOTHER"]).build().expect("the compiler is installed");
+    let paths = [&first, &second].map(|path| path.to_str().expect("it is text"));
+    let deleted = "cp $1 same; ./same 1 same; cp $2 same";
+    let written = "cp $1 same; ./same 1; cat $2 > same";
+    for (steps, file) in [(deleted, "same (deleted)"), (written, "same")] {
+        let counted = format!("exec \"$0\" count -- sh -c '{steps}' sh $1 $2");
+        let (status, _, told) = script(&session, &counted, &paths);
+        assert_eq!(status, Some(0), "{told}");
+        let flat = session.json("--flat", &[]);
+        let named = flat["functions"].as_array().expect("functions").iter();
+        let own = named.filter_map(|function| {
+            let (_, module) = function["module"].as_str()?.rsplit_once('/')?;
+            module.starts_with("same").then(|| (module, function["kind"].as_str().expect("a kind")))
+        });
+        assert_eq!(own.collect::<Vec<_>>(), [(file, "unresolved")], "{steps}: {told}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use treering_testing::programs::{
     ALIASING, CRASH, DEEP_STACK, EXITS_WITH, INLINES, JIT, KNOWN_SHARES, MANY_THREADS, PLUGIN, PLUGIN_HOST,
-    RECURSION, Recipe, Size, THREADS_AND_FORK, WorkloadKind, exec_chain, fixture, installed,
+    RECURSION, Recipe, SAME_PATH, Size, THREADS_AND_FORK, WorkloadKind, exec_chain, fixture, installed,
 };
 
 use crate::session::{Outcome, Session, program, words};
@@ -230,6 +230,30 @@ fn libraries_that_come_and_go_are_read() {
     let flat = session.record(&[], &program(&build(PLUGIN_HOST.recipe()), &[library]));
     flat.assert_self_shares(&[("plugin_inner", 0.667), ("host_work", 0.333)]);
     assert!((flat.total_share("in_plugin") - 0.667).abs() < 0.1, "{:#}", flat.0);
+}
+
+/// The first removes its file, and the second takes the path. Nothing but the open files tells them apart.
+#[test]
+fn programs_that_follow_each_other_at_a_path_have_their_own_names() {
+    let session = Session::new();
+    let paths = [build(SAME_PATH.recipe()), build(SAME_PATH.variant("other", &["-DOTHER"]))];
+    let paths = paths.each_ref().map(|path| path.to_str().expect("target directories are UTF-8"));
+    let script = "cp $1 same; ./same 600 same; cp $2 same; ./same 1200";
+    let flat = session.record(&[], &words(&["sh", "-c", script, "sh", paths[0], paths[1]]));
+    flat.assert_self_shares(&[("first", 0.333), ("second", 0.667)]);
+}
+
+/// The program's own bytes are gone, and those of the other program are not taken for them.
+#[test]
+fn a_file_that_is_written_to_after_its_program_ran_names_nothing() {
+    let session = Session::new();
+    let paths = [build(SAME_PATH.recipe()), build(SAME_PATH.variant("other", &["-DOTHER"]))];
+    let paths = paths.each_ref().map(|path| path.to_str().expect("target directories are UTF-8"));
+    let script = "cp $1 same; ./same 600; cat $2 > same";
+    let outcome = session.record_any(&[], &words(&["sh", "-c", script, "sh", paths[0], paths[1]]));
+    assert!(outcome.stderr.contains("same was deleted, replaced or written to"), "{outcome:#?}");
+    let flat = session.flat(&[]);
+    assert_eq!((flat.cost("first").own, flat.cost("second").own), (0.0, 0.0), "{outcome:#?}");
 }
 
 #[test]
