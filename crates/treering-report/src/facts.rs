@@ -145,9 +145,12 @@ impl<'a> Facts<'a> {
             };
             (count > 0).then_some(told)
         };
+        // Where waits have stacks, some of these are theirs, and only samples are counted.
+        let has_waits = self.profile.find_metric("off-cpu").is_some();
+        let among = |samples: u64| if has_waits { 0 } else { samples };
         let parts = [
-            of(lost_samples, "sample", "lost", taken),
-            of(truncated_stacks, "stack", "cut short", samples),
+            of(lost_samples, "sample", "lost", among(taken)),
+            of(truncated_stacks, "stack", "cut short", among(samples)),
             of(unresolved_samples, "sample", "unresolved", samples),
             (throttled > 0).then(|| format!("throttled {}", plural(throttled, "time"))),
         ];
@@ -316,6 +319,21 @@ mod tests {
         profile.metadata.losses.lost_samples = 1;
         assert!(told(&profile).starts_with("1 sample lost"));
         assert!(known_losses(&profile).is_some());
+    }
+
+    /// A recording with `--off-cpu` told of "8 stacks cut short (266.7 %)".
+    #[test]
+    fn stacks_of_waits_are_no_share_of_samples() {
+        let mut profile = treering_testing::stacks("main 10");
+        let told = |profile: &Profile| {
+            let basis = Basis::of(profile, MetricId::new(0));
+            Facts::of(profile, &basis).losses().expect("it is sampled")
+        };
+        profile.metadata.losses.samples = 10;
+        profile.metadata.losses.truncated_stacks = 8;
+        assert_eq!(told(&profile), "8 stacks cut short (80.0 %)");
+        profile.add_metric(treering_profile::Metric::exact("off-cpu", treering_profile::Unit::Nanoseconds));
+        assert_eq!(told(&profile), "8 stacks cut short");
     }
 
     /// Half of the page faults of a program were missing, and no line said so.
