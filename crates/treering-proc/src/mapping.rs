@@ -53,7 +53,7 @@ impl Mapping {
             is_shared: permissions.ends_with('s'),
             file_offset: hex(offset)?,
             inode,
-            path: OsStr::from_bytes(path).into(),
+            path: OsStr::from_bytes(&with_line_feeds(path)).into(),
         })
     }
 
@@ -71,6 +71,18 @@ impl Mapping {
             && self.is_shared == next.is_shared
             && (of_file || !self.path.is_absolute())
     }
+}
+
+/// A path as it is: the kernel writes a line feed in one as `\012`, and everything else unchanged.
+fn with_line_feeds(path: &[u8]) -> Vec<u8> {
+    const ESCAPED: &[u8] = b"\\012";
+    let (mut found, mut rest) = (Vec::with_capacity(path.len()), path);
+    while let Some((&first, behind)) = rest.split_first() {
+        let feed = rest.strip_prefix(ESCAPED);
+        found.push(if feed.is_some() { b'\n' } else { first });
+        rest = feed.unwrap_or(behind);
+    }
+    found
 }
 
 /// Whether the path of a mapping is a name that the kernel gives to memory without a file that programs could open: as
@@ -138,6 +150,12 @@ mod tests {
         for wrong in ["", "7f00", "7f00-7f80", "7f00-7f80 rw-p", "x-y rw-p 0 00:00 0 "] {
             assert_eq!(Mapping::parse(wrong.as_bytes()), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_path_may_have_line_feeds() {
+        let code = Mapping::parse(b"7f00-7f80 r-xp 00001000 fe:00 1234    /a\\012b\\x").expect("a mapping");
+        assert_eq!(code.path, Path::new("/a\nb\\x"));
     }
 
     #[test]
