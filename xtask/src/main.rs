@@ -43,24 +43,8 @@ usage: cargo xtask COMMAND
   metrics FOLDER   make the table of top-down metrics from a checkout of github.com/intel/perfmon
   octave-package   make the package that Octave installs
   prolog-pack      make the pack that SWI-Prolog installs
-  bench record [--quick] [--rounds N] [overhead|stacks|aliasing|lives|symbols|large]...
-                   measure recording side by side with other tools; all parts unless some are named
-  bench count [--quick] [--rounds N] [--ours-only] [PROGRAM]...
-                   run twelve programs natively, counted and under Valgrind; a table
-  bench compare [--quick] [--rounds N] [--sources FOLDER]
-                   measure how often comparisons find a change that is none, miss one, and name a wrong cause
-  bench profilers [--quick] [--rounds N]
-                   run one program under each kind of profiler; a table, a plot
-  bench gprof [--quick] [--rounds N]
-                   measure the cost of a call in programs compiled with -pg, and how many calls are counted
-  bench octave [--quick] [--rounds N]
-                   measure profiling of Octave, side by side with its own profiler
-  bench view [--quick] [--rounds N] [--docs]
-                   measure pages of large profiles in Chromium, side by side with Speedscope
-  bench prolog [--quick] [--rounds N]
-                   measure profiling of SWI-Prolog, side by side with its own profiler; a table
-  bench fleet [--quick] [--rounds N]
-                   keep ten thousand profiles in an archive, and ask treering-query and DuckDB; tables
+  bench NAME       measure side by side with other tools, and print tables; `bench --help` has the names, and
+                   `bench NAME --help` the options of each
 ";
 
 fn main() -> ExitCode {
@@ -91,18 +75,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// The benchmarks that measure other processes only: they need no optimisation themselves.
-const BENCH_OTHERS: [&str; 4] = ["octave", "view", "prolog", "fleet"];
-
-/// Builds and runs the benchmarks, with optimisation where they measure themselves.
+/// Builds and runs the benchmarks, with optimisation where they measure themselves and not other processes only.
 fn bench(words: &[&str]) -> ExitCode {
-    let Some(name) = words.first() else {
-        eprint!("{USAGE}");
-        return ExitCode::from(2);
-    };
     let mut command = workspace::cargo();
     command.args(["run", "--quiet", "--package", "xtask-bench"]);
-    if !BENCH_OTHERS.contains(name) {
+    if words.contains(&"record") {
         command.arg("--release");
     }
     command.arg("--").args(words);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::frame::{Bench, Benchmark, Report};
+use crate::frame::{Bench, Report};
 use crate::measure::succeed;
 use crate::table::Table;
 
@@ -33,16 +33,12 @@ int main(int count, char **words) {
 /// How often it steps by default: about 30 ms.
 const STEPS: u64 = 400_000;
 
-pub(super) const BENCHMARK: Benchmark =
-    Benchmark { name: "compare", package: "treering", options: &["--sources FOLDER"], parts: Some(&[]), run };
-
-/// Runs it. `--sources` names a folder with the sources of real programs, in `lua`, `zlib`, `expat`, `bzip2` and
-/// `sqlite`. A round is a timed comparison of each size of change.
-fn run(bench: &Bench) -> Result<Report, String> {
+/// `sources`: a folder with the sources of real programs, in `lua`, `zlib`, `expat`, `bzip2` and `sqlite`. A round is a timed comparison of each size of change.
+pub(super) fn run(bench: &Bench, sources: Option<&Path>) -> Result<Report, String> {
     let program = bench.compile_program()?;
     let mut tables = vec![bench.counted(&program)?, bench.timed(&program, bench.rounds(200, 5))?];
-    match bench.value("--sources") {
-        Some(sources) => tables.push(seeds::measure(bench, Path::new(sources))?),
+    match sources {
+        Some(sources) => tables.push(seeds::measure(bench, sources)?),
         None => {
             let missing =
                 "No real programs: --sources FOLDER, with lua, zlib, expat, bzip2 and sqlite in it.";

@@ -15,13 +15,10 @@ use std::process::Command;
 use serde_json::json;
 use treering_testing::programs::installed;
 
-use crate::frame::{Bench, Benchmark, Report};
+use crate::frame::{Bench, Report};
 use crate::grid::Grid;
 use crate::measure::{cpu_seconds, text_of};
 use program::Counted;
-
-pub(super) const BENCHMARK: Benchmark =
-    Benchmark { name: "count", package: "treering", options: &["--ours-only"], parts: None, run };
 
 /// A way to run a program.
 #[derive(Clone, Debug)]
@@ -36,14 +33,15 @@ struct Way {
 /// Programs that only start run as many times more rounds: their runs are so short that a disturbance weighs much.
 const SHORT: usize = 10;
 
-fn run(bench: &Bench) -> Result<Report, String> {
+/// `wanted`: parts of the names of programs; all programs when it is empty.
+pub(super) fn run(bench: &Bench, ours_only: bool, wanted: &[String]) -> Result<Report, String> {
     let (cache, smaller) = (bench.directory.join("cache"), bench.directory.join("smaller"));
     let _ = std::fs::remove_dir_all(&cache);
     let size = if bench.quick { 0.1 } else { 1.0 };
     let programs = program::all(&bench.directory, size, |name| {
-        bench.parts.is_empty() || bench.parts.iter().any(|part| name.contains(part))
+        wanted.is_empty() || wanted.iter().any(|part| name.contains(part))
     })?;
-    let ways = ways(bench)?;
+    let ways = ways(bench, ours_only)?;
     for program in &programs {
         // If it fails, so it will in the first round.
         let _ = seconds(&ways[1].before, &program.words, &cache);
@@ -79,7 +77,7 @@ fn run(bench: &Bench) -> Result<Report, String> {
 }
 
 /// The ways that there are, the program alone first, and `count` second.
-fn ways(bench: &Bench) -> Result<Vec<Way>, String> {
+fn ways(bench: &Bench, ours_only: bool) -> Result<Vec<Way>, String> {
     let output = bench.directory.join("count.trg");
     let count = |more: &[&str]| {
         let mut words: Vec<OsString> = vec![bench.treering.clone().into(), "count".into()];
@@ -90,7 +88,7 @@ fn ways(bench: &Bench) -> Result<Vec<Way>, String> {
     // Treerings of earlier days lack some of the options.
     let help = text_of(Command::new(&bench.treering).args(["count", "--help"]))?;
     let valgrind = |options: &[&str]| {
-        let program = installed("valgrind").filter(|_| !bench.has("--ours-only"))?;
+        let program = installed("valgrind").filter(|_| !ours_only)?;
         Some(
             [program.into_os_string(), "-q".into()]
                 .into_iter()

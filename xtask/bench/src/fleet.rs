@@ -18,14 +18,11 @@ use treering_fleet::{TABLES, Tables};
 use treering_formats::read_any;
 use treering_measure::{Launch, Sample};
 
-use crate::frame::{Bench, Benchmark, Report, interleaved, make_folder};
+use crate::frame::{Bench, Report, interleaved, make_folder};
 use crate::measure::{succeed, text_of};
 use crate::table::Table;
 use crate::workspace;
 use profiles::{Drawn, draw, is_bad, record};
-
-pub(super) const BENCHMARK: Benchmark =
-    Benchmark { name: "fleet", package: "treering", options: &[], parts: Some(&[]), run };
 
 /// Processes that add profiles at once. Two of them add the same files.
 const WRITERS: usize = 64;
@@ -52,7 +49,7 @@ fn number(name: impl Into<String>, value: f64, unit: &'static str, target: Optio
     Number { name: name.into(), value, unit, target }
 }
 
-fn run(bench: &Bench) -> Result<Report, String> {
+pub(super) fn run(bench: &Bench) -> Result<Report, String> {
     build_query()?;
     let fleet = Fleet::new(bench)?;
     let recorded = record(bench, &fleet.folder)?;

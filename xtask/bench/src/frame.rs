@@ -1,5 +1,6 @@
-//! The frame of the benchmarks: their options, rounds of ways in shuffled order, and the files of their results.
+//! The frame of the benchmarks: rounds of ways in shuffled order, and the files of their results.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -8,16 +9,15 @@ use treering_measure::turns;
 use crate::table::Table;
 use crate::workspace;
 
-/// A benchmark, as the command line knows it.
-pub(crate) struct Benchmark {
-    pub(crate) name: &'static str,
-    /// The package that is built with optimisation and measured.
-    pub(crate) package: &'static str,
-    /// Options besides `--quick` and `--rounds N`; one with a second word takes a value.
-    pub(crate) options: &'static [&'static str],
-    /// The words that choose its parts; `None` if it takes any.
-    pub(crate) parts: Option<&'static [&'static str]>,
-    pub(crate) run: fn(&Bench) -> Result<Report, String>,
+/// How much is measured.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(crate) struct Effort {
+    /// Few and short runs, to see that the benchmark works; its numbers mean little
+    #[arg(long, global = true)]
+    quick: bool,
+    /// How often each way takes its turn
+    #[arg(long, global = true, value_name = "N")]
+    rounds: Option<NonZeroUsize>,
 }
 
 /// One run of a benchmark.
@@ -25,10 +25,7 @@ pub(crate) struct Benchmark {
 pub(crate) struct Bench {
     /// Few and short runs, to see that the benchmark works; its numbers mean little.
     pub(crate) quick: bool,
-    rounds: Option<usize>,
-    options: Vec<(String, Option<String>)>,
-    /// The parts to run; all when empty.
-    pub(crate) parts: Vec<String>,
+    rounds: Option<NonZeroUsize>,
     /// The folder of results and recordings.
     pub(crate) directory: PathBuf,
     /// The treering that is measured, built with optimisation.
@@ -51,93 +48,41 @@ pub(crate) struct Report {
     pub(crate) then: Option<Then>,
 }
 
-impl Benchmark {
-    /// Builds the package, runs the benchmark, prints its page and writes its files.
-    pub(crate) fn execute(&self, words: &[&str]) -> Result<(), String> {
-        let bench = self.parse(words)?;
-        build(self.package)?;
-        make_folder(&bench.directory)?;
-        let mut page = heading(self.name, bench.quick);
-        let mut report = (self.run)(&bench)?;
-        report.tables.iter().for_each(|table| page += &format!("\n{table}"));
-        page += &format!("\nload {} at the end\n", machine()["load"].as_str().unwrap_or("unknown"));
-        print!("{page}");
-        (report.data["machine"], report.data["quick"]) = (machine(), json!(bench.quick));
-        write(&bench.directory, &format!("{}.md", self.name), &page)?;
-        write(&bench.directory, &format!("{}.json", self.name), &format!("{:#}\n", report.data))?;
-        for (name, text) in &report.files {
-            write(&bench.directory, name, text)?;
-        }
-        report.then.map_or(Ok(()), |then| then(&page))?;
-        if report.failures.is_empty() { Ok(()) } else { Err(report.failures.join("\n")) }
+/// Builds the package that is measured, runs a benchmark of it, prints its page and writes its files.
+pub(crate) fn execute(
+    name: &str,
+    package: &str,
+    effort: Effort,
+    run: &dyn Fn(&Bench) -> Result<Report, String>,
+) -> Result<(), String> {
+    let target = workspace::target_directory();
+    let bench = Bench {
+        quick: effort.quick,
+        rounds: effort.rounds,
+        directory: target.join(format!("bench-{name}")),
+        treering: target.join("release/treering"),
+    };
+    build(package)?;
+    make_folder(&bench.directory)?;
+    let mut page = heading(name, bench.quick);
+    let mut report = run(&bench)?;
+    report.tables.iter().for_each(|table| page += &format!("\n{table}"));
+    page += &format!("\nload {} at the end\n", machine()["load"].as_str().unwrap_or("unknown"));
+    print!("{page}");
+    (report.data["machine"], report.data["quick"]) = (machine(), json!(bench.quick));
+    write(&bench.directory, &format!("{name}.md"), &page)?;
+    write(&bench.directory, &format!("{name}.json"), &format!("{:#}\n", report.data))?;
+    for (name, text) in &report.files {
+        write(&bench.directory, name, text)?;
     }
-
-    fn parse(&self, words: &[&str]) -> Result<Bench, String> {
-        let target = workspace::target_directory();
-        let mut bench = Bench {
-            quick: false,
-            rounds: None,
-            options: Vec::new(),
-            parts: Vec::new(),
-            directory: target.join(format!("bench-{}", self.name)),
-            treering: target.join("release/treering"),
-        };
-        let mut words = words.iter().copied();
-        while let Some(word) = words.next() {
-            let (option, value) =
-                word.split_once('=').map_or((word, None), |(name, value)| (name, Some(value)));
-            match (option, value) {
-                ("--quick", None) => bench.quick = true,
-                ("--rounds", value) => {
-                    let rounds = value.or_else(|| words.next()).and_then(|rounds| rounds.parse().ok());
-                    let rounds = rounds.filter(|&rounds| rounds > 0);
-                    bench.rounds = Some(rounds.ok_or("--rounds needs a number of rounds")?);
-                }
-                _ if self.options.contains(&word) => bench.options.push((word.to_owned(), None)),
-                _ if self.takes_value(option) => {
-                    let value = value.or_else(|| words.next()).ok_or(format!("{option} needs a value"))?;
-                    bench.options.push((option.to_owned(), Some(value.to_owned())));
-                }
-                _ if word.starts_with('-') => {
-                    let known = [&["--quick", "--rounds N"], self.options].concat().join(", ");
-                    return Err(format!("unknown option {word}; there are {known}"));
-                }
-                _ if self.parts.is_none_or(|parts| parts.contains(&word)) => {
-                    bench.parts.push(word.to_owned());
-                }
-                _ => {
-                    let known = self.parts.unwrap_or_default().join(", ");
-                    return Err(format!("unknown part {word} of bench {}; there are: {known}", self.name));
-                }
-            }
-        }
-        Ok(bench)
-    }
-
-    fn takes_value(&self, option: &str) -> bool {
-        self.options.iter().any(|known| known.split_once(' ').is_some_and(|(name, _)| name == option))
-    }
+    report.then.map_or(Ok(()), |then| then(&page))?;
+    if report.failures.is_empty() { Ok(()) } else { Err(report.failures.join("\n")) }
 }
 
 impl Bench {
     /// The number of rounds: the chosen one, or that of a full or a quick run.
     pub(crate) fn rounds(&self, full: usize, quick: usize) -> usize {
-        self.rounds.unwrap_or(if self.quick { quick } else { full })
-    }
-
-    /// Whether an option was given.
-    pub(crate) fn has(&self, option: &str) -> bool {
-        self.options.iter().any(|(given, _)| given == option)
-    }
-
-    /// The value that was given for an option.
-    pub(crate) fn value(&self, option: &str) -> Option<&str> {
-        self.options.iter().rfind(|(given, _)| given == option)?.1.as_deref()
-    }
-
-    /// Whether a part is to be run.
-    pub(crate) fn wants(&self, part: &str) -> bool {
-        self.parts.is_empty() || self.parts.iter().any(|wanted| wanted == part)
+        self.rounds.map_or(if self.quick { quick } else { full }, NonZeroUsize::get)
     }
 }
 
@@ -208,36 +153,6 @@ fn write(directory: &Path, name: &str, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const NOTHING: Benchmark = Benchmark {
-        name: "nothing",
-        package: "treering",
-        options: &["--docs", "--sources FOLDER"],
-        parts: Some(&["one", "two"]),
-        run: |_| Ok(Report::default()),
-    };
-
-    #[test]
-    fn options_and_parts_are_read() {
-        let bench = NOTHING.parse(&["--quick", "--docs", "two"]).expect("they are known");
-        assert!(bench.quick && bench.has("--docs") && bench.wants("two") && !bench.wants("one"));
-        assert_eq!((bench.rounds(9, 2), NOTHING.parse(&[]).expect("nothing").rounds(9, 2)), (2, 9));
-        assert!(NOTHING.parse(&[]).is_ok_and(|bench| bench.wants("one") && !bench.has("--docs")));
-        for words in [&["--rounds=3"][..], &["--rounds", "3", "--quick"]] {
-            assert!(NOTHING.parse(words).is_ok_and(|bench| bench.rounds(9, 2) == 3), "{words:?}");
-        }
-        for words in [&["--sources=a/b"][..], &["--sources", "a/b", "one"]] {
-            assert!(
-                NOTHING.parse(words).is_ok_and(|bench| bench.value("--sources") == Some("a/b")),
-                "{words:?}"
-            );
-        }
-        for words in [&["--rounds"][..], &["--rounds", "0"], &["--rounds=x"], &["three"], &["--sources"]] {
-            assert!(NOTHING.parse(words).is_err(), "{words:?}");
-        }
-        assert!(NOTHING.parse(&["--fast"]).is_err_and(|error| error.contains("--quick, --rounds N, --docs")));
-        assert!(Benchmark { parts: None, ..NOTHING }.parse(&["any"]).is_ok());
-    }
 
     #[test]
     fn every_way_runs_once_in_each_round() {

@@ -6,14 +6,11 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::frame::{Bench, Benchmark, Report, interleaved, make_folder};
+use crate::frame::{Bench, Report, interleaved, make_folder};
 use crate::measure::{succeed, text_of};
 use crate::statistics::{Spread, median};
 use crate::table::Table;
 use crate::workspace;
-
-pub(super) const BENCHMARK: Benchmark =
-    Benchmark { name: "gprof", package: "treering-pg", options: &[], parts: Some(&[]), run };
 
 /// Threads that call a function which does next to nothing; prints the processor time of a call.
 const PROGRAM: &str = r#"
@@ -62,7 +59,7 @@ const WAYS: [Way; 5] = [
     Way { name: "ours, __fentry__", program: "fentry", preloaded: true },
 ];
 
-fn run(bench: &Bench) -> Result<Report, String> {
+pub(super) fn run(bench: &Bench) -> Result<Report, String> {
     for (name, options) in [("plain", &[][..]), ("mcount", &["-pg"]), ("fentry", &["-pg", "-mfentry"])] {
         let source = bench.directory.join("calls.c");
         std::fs::write(&source, PROGRAM).map_err(|error| error.to_string())?;

@@ -4,21 +4,34 @@
 //! repeater: the workload's own processor time is then known apart from the recorder's, in the same
 //! way for every recorder.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::measure::children_seconds;
 
-/// Runs `words[1..]`, writes its processor time in seconds to the file `words[0]`, and passes its
-/// exit status on.
-pub(crate) fn launch(words: &[&str]) -> ExitCode {
-    let [file, program, arguments @ ..] = words else { return ExitCode::from(2) };
-    let status = Command::new(program).args(arguments).stdout(Stdio::null()).status();
-    let Ok(status) = status else { return ExitCode::from(127) };
-    if std::fs::write(Path::new(file), children_seconds().to_string()).is_err() {
+/// A program to run, and where to write its processor time.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Program {
+    file: PathBuf,
+    program: PathBuf,
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+impl Program {
+    fn run(&self) -> std::io::Result<ExitStatus> {
+        Command::new(&self.program).args(&self.arguments).stdout(Stdio::null()).status()
+    }
+}
+
+/// Runs a program, writes its processor time in seconds, and passes its exit status on.
+pub(crate) fn launch(program: &Program) -> ExitCode {
+    let Ok(status) = program.run() else { return ExitCode::from(127) };
+    if std::fs::write(&program.file, children_seconds().to_string()).is_err() {
         return ExitCode::FAILURE;
     }
     ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
@@ -33,14 +46,12 @@ pub(super) struct Run {
     pub(super) cost: f64,
 }
 
-/// Runs `words[1..]` again and again until it fails or this process is ended, and adds a line for each run to the file
-/// `words[0]`.
-pub(crate) fn repeat(words: &[&str]) -> ExitCode {
-    let [file, program, arguments @ ..] = words else { return ExitCode::from(2) };
-    let Ok(mut file) = File::create(file) else { return ExitCode::FAILURE };
+/// Runs a program again and again until it fails or this process is ended, and writes a line for each run.
+pub(crate) fn repeat(program: &Program) -> ExitCode {
+    let Ok(mut file) = File::create(&program.file) else { return ExitCode::FAILURE };
     loop {
         let (begin, before) = (now(), children_seconds());
-        let status = Command::new(program).args(arguments).stdout(Stdio::null()).status();
+        let status = program.run();
         let run = Run { time: (begin, now()), cost: children_seconds() - before };
         if !status.is_ok_and(|status| status.success()) || writeln!(file, "{run}").is_err() {
             return ExitCode::FAILURE;

@@ -11,14 +11,11 @@ mod slice;
 use std::path::Path;
 use std::process::Command;
 
-use crate::frame::{Bench, Benchmark, Report};
+use crate::frame::{Bench, Report};
 use crate::measure::text_of;
 use crate::workspace;
 use line::Line;
 use slice::Slices;
-
-pub(super) const BENCHMARK: Benchmark =
-    Benchmark { name: "octave", package: "treering-octave", options: &[], parts: Some(&[]), run };
 
 /// A way to profile: its name, and words for the script.
 type Mode = (&'static str, &'static str);
@@ -39,7 +36,7 @@ const OCTAVE: usize = 1;
 const FLAT: usize = 2;
 const GRAPH: usize = 3;
 
-fn run(bench: &Bench) -> Result<Report, String> {
+pub(super) fn run(bench: &Bench) -> Result<Report, String> {
     let folder = &bench.directory;
     let library = workspace::target_directory().join("release/libtreering_octave.so");
     std::fs::copy(&library, folder.join("__treering__.mex"))

@@ -10,15 +10,12 @@ use serde_json::{Value, json};
 use treering_plot::{Panel, ParameterPlot, Point, Series, Unit, parameter_svg};
 use treering_testing::programs::installed;
 
-use crate::frame::{Bench, Benchmark, Report, interleaved, make_folder};
+use crate::frame::{Bench, Report, interleaved, make_folder};
 use crate::grid::Grid;
 use crate::measure::{cpu_seconds, succeed};
 use crate::statistics::Spread;
 use crate::table::Table;
 use crate::workspace;
-
-pub(super) const BENCHMARK: Benchmark =
-    Benchmark { name: "profilers", package: "treering-runtime", options: &[], parts: Some(&[]), run };
 
 /// The amount of work of each function, so that callgrind ends within seconds.
 const SCALE: &str = "10";
@@ -122,7 +119,7 @@ fn find(directory: &Path) -> Result<(Vec<Built>, Vec<String>), String> {
     Ok((found, absent))
 }
 
-fn run(bench: &Bench) -> Result<Report, String> {
+pub(super) fn run(bench: &Bench) -> Result<Report, String> {
     let (profilers, absent) = find(&bench.directory)?;
     let sizes: &[u32] = if bench.quick { &[2, 4] } else { &[4, 8, 12, 16, 20] };
     let rounds = bench.rounds(7, 2);

@@ -12,13 +12,10 @@ use serde_json::json;
 use treering_formats::read_any;
 use treering_profile::Profile;
 
-use crate::frame::{Bench, Benchmark, Report};
+use crate::frame::{Bench, Report};
 use crate::measure::text_of;
 use crate::table::Table;
 use crate::workspace;
-
-pub(super) const BENCHMARK: Benchmark =
-    Benchmark { name: "prolog", package: "treering-prolog", options: &[], parts: Some(&[]), run };
 
 /// The ways, as the script names them, and their names in the table.
 const WAYS: [(&str, &str); 6] = [
@@ -33,7 +30,7 @@ const WAYS: [(&str, &str); 6] = [
 /// The least processor time in seconds and the time by the wall clock of the last run, by program and way.
 type Times = BTreeMap<(String, String), (f64, f64)>;
 
-fn run(bench: &Bench) -> Result<Report, String> {
+pub(super) fn run(bench: &Bench) -> Result<Report, String> {
     let rounds = bench.rounds(15, 2);
     let (programs, times) = read(&runs(&bench.directory, rounds)?)?;
     let ways = WAYS[1..].iter().map(|(_, name)| *name);

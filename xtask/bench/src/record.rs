@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::frame::{Bench, Benchmark, Report};
+use crate::frame::{Bench, Report};
 use crate::table::Table;
 use crate::{large, overhead, stacks, symbols, truth};
 
@@ -13,8 +13,8 @@ pub(super) struct Part {
 }
 
 /// The parts by name, in the order they are run.
-type Measurement = fn(&Bench) -> Result<Part, String>;
-const PARTS: [(&str, Measurement); 6] = [
+pub(super) type Measurement = fn(&Bench) -> Result<Part, String>;
+pub(super) const PARTS: [(&str, Measurement); 6] = [
     ("overhead", overhead::measure),
     ("stacks", stacks::measure),
     ("aliasing", truth::of_a_program_in_step),
@@ -23,17 +23,11 @@ const PARTS: [(&str, Measurement); 6] = [
     ("large", large::measure),
 ];
 
-pub(super) const BENCHMARK: Benchmark = Benchmark {
-    name: "record",
-    package: "treering",
-    options: &[],
-    parts: Some(&["overhead", "stacks", "aliasing", "lives", "symbols", "large"]),
-    run,
-};
-
-fn run(bench: &Bench) -> Result<Report, String> {
+/// `wanted`: the names of parts; all parts when it is empty.
+pub(super) fn run(bench: &Bench, wanted: &[String]) -> Result<Report, String> {
     let mut report = Report { data: json!({"parts": {}}), ..Report::default() };
-    for (name, measure) in PARTS.into_iter().filter(|(name, _)| bench.wants(name)) {
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|part| part == name);
+    for (name, measure) in PARTS.into_iter().filter(|(name, _)| is_wanted(name)) {
         eprintln!("measuring {name}");
         match measure(bench) {
             Ok(part) => {
@@ -44,14 +38,4 @@ fn run(bench: &Bench) -> Result<Report, String> {
         }
     }
     Ok(report)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_part_can_be_chosen() {
-        assert_eq!(BENCHMARK.parts, Some(&PARTS.map(|(name, _)| name)[..]));
-    }
 }

@@ -12,14 +12,11 @@ use serde_json::{Value, json};
 use treering_testing::programs::installed;
 use treering_testing::synthetic::{Shape, synthetic};
 
-use crate::frame::{Bench, Benchmark, Report};
+use crate::frame::{Bench, Report};
 use crate::measure::{succeed, text_of};
 use crate::statistics::Spread;
 use crate::table::Table;
 use crate::{large, workspace};
-
-pub(super) const BENCHMARK: Benchmark =
-    Benchmark { name: "view", package: "treering", options: &["--docs"], parts: Some(&[]), run };
 
 /// The version of Speedscope, from npm.
 const SPEEDSCOPE: &str = "1.25.0";
@@ -80,8 +77,8 @@ struct Subject {
     nodes: u64,
 }
 
-fn run(bench: &Bench) -> Result<Report, String> {
-    if bench.quick && bench.has("--docs") {
+pub(super) fn run(bench: &Bench, for_docs: bool) -> Result<Report, String> {
+    if bench.quick && for_docs {
         return Err("--quick measures too little for the documentation".to_owned());
     }
     for program in ["node", "chromium"] {
@@ -105,7 +102,7 @@ fn run(bench: &Bench) -> Result<Report, String> {
     }
     tables.push(sizes_of_scripts()?);
     let mut report = Report { tables, data: json!({"profiles": data}), ..Report::default() };
-    if bench.has("--docs") {
+    if for_docs {
         report.then = Some(into_docs);
     }
     Ok(report)
