@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command that speaks to developers")]
 
-mod attached;
 mod compare;
 mod count;
 mod fleet;
@@ -89,10 +88,7 @@ enum Benchmark {
     Fleet,
     /// Runs a program for another benchmark
     #[command(hide = true)]
-    Launch(launch::Program),
-    /// Runs a program again and again for another benchmark
-    #[command(hide = true)]
-    Repeat(launch::Program),
+    Launch(launch::Launched),
 }
 
 fn main() -> ExitCode {
@@ -113,8 +109,7 @@ fn main() -> ExitCode {
         Benchmark::View { docs } => execute("view", "treering", effort, &|bench| view::run(bench, docs)),
         Benchmark::Prolog => execute("prolog", "treering-prolog", effort, &prolog::run),
         Benchmark::Fleet => execute("fleet", "treering", effort, &fleet::run),
-        Benchmark::Launch(program) => return launch::launch(&program),
-        Benchmark::Repeat(program) => return launch::repeat(&program),
+        Benchmark::Launch(program) => return program.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -125,13 +125,6 @@ impl Sampler {
         command
     }
 
-    /// The command that records a process, and those that it starts, into `file` until it is interrupted.
-    pub(super) fn attach(&self, file: &Path, process: u32) -> Command {
-        let mut command = self.command(self.kind.record, file);
-        command.arg("-p").arg(process.to_string());
-        command
-    }
-
     /// Runs the workload under the sampler, then again or with another command for names where it needs that.
     pub(super) fn run(&self, workload: &Workload, directory: &Path) -> Result<Cost, String> {
         let file = self.file(directory);
@@ -148,10 +141,11 @@ impl Sampler {
     }
 }
 
-/// The processor time of the workload alone, in seconds.
-pub(super) fn run_alone(workload: &Workload, directory: &Path) -> Result<f64, String> {
+/// Runs the workload without a sampler.
+pub(super) fn run_alone(workload: &Workload, directory: &Path) -> Result<Cost, String> {
     let launched = launched(workload, directory)?;
-    Ok(cost(Command::new(&launched[0]).args(&launched[1..]), directory)?.0)
+    let (target, _) = cost(Command::new(&launched[0]).args(&launched[1..]), directory)?;
+    Ok(Cost { target, own: 0.0, own_with_names: 0.0 })
 }
 
 /// The words that run the workload and write down its processor time.

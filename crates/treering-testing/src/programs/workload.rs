@@ -9,8 +9,6 @@ use super::{RUST_CHAINS, STL, installed};
 /// How long a workload runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// About 0.05 seconds, to be run many times a second.
-    Brief,
     /// About 0.3 seconds, for tests.
     Short,
     /// About half a second.
@@ -76,8 +74,7 @@ impl WorkloadKind {
     }
 
     fn arguments(self, size: Size) -> Result<Vec<OsString>, BuildError> {
-        let count = |brief: usize, short: usize, medium: usize, long: usize| match size {
-            Size::Brief => brief,
+        let count = |short: usize, medium: usize, long: usize| match size {
             Size::Short => short,
             Size::Medium => medium,
             Size::Long => long,
@@ -86,26 +83,22 @@ impl WorkloadKind {
         let text = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         Ok(match self {
             Self::Xz => {
-                let data = data_file(count(150_000, 300_000, 450_000, 4_500_000))?;
+                let data = data_file(count(300_000, 450_000, 4_500_000))?;
                 let mut arguments = text(&["--threads=1", "-6", "--keep", "--stdout", "--force"]);
                 arguments.push(data.into());
                 arguments
             }
             Self::Sqlite => {
-                let rows = format!(".parameter set :rows {}", count(20_000, 70_000, 85_000, 850_000));
+                let rows = format!(".parameter set :rows {}", count(70_000, 85_000, 850_000));
                 let read = format!(".read \"{}\"", fixture("workloads/joins.sql").display());
                 text(&["-batch", "-init", "/dev/null", ":memory:", ".parameter init", &rows, &read])
             }
             Self::Python => {
-                let rounds = [count(1, 1, 2, 15), if size == Size::Brief { 150 } else { 1000 }];
+                let rounds = [count(1, 2, 15), 1000];
                 std::iter::once(fixture("workloads/loops.py").into()).chain(rounds.map(word)).collect()
             }
-            Self::Stl => {
-                [count(1, 1, 4, 35), if size == Size::Brief { 25_000 } else { 60_000 }].map(word).to_vec()
-            }
-            Self::Rust => {
-                [count(1, 1, 4, 32), if size == Size::Brief { 100_000 } else { 220_000 }].map(word).to_vec()
-            }
+            Self::Stl => [count(1, 4, 35), 60_000].map(word).to_vec(),
+            Self::Rust => [count(1, 4, 32), 220_000].map(word).to_vec(),
         })
     }
 }
