@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::frame::{Bench, Report};
 use crate::table::Table;
-use crate::{large, overhead, stacks, symbols, truth};
+use crate::{large, overhead, stacks, truth};
 
 /// A part of the benchmark: its table for people, its data for programs.
 pub(super) struct Part {
@@ -14,12 +14,11 @@ pub(super) struct Part {
 
 /// The parts by name, in the order they are run.
 pub(super) type Measurement = fn(&Bench) -> Result<Part, String>;
-pub(super) const PARTS: [(&str, Measurement); 6] = [
+pub(super) const PARTS: [(&str, Measurement); 5] = [
     ("overhead", overhead::measure),
     ("stacks", stacks::measure),
     ("aliasing", truth::of_a_program_in_step),
     ("lives", truth::of_short_lives),
-    ("symbols", symbols::measure),
     ("large", large::measure),
 ];
 
