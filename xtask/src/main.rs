@@ -75,14 +75,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Builds and runs the benchmarks, with optimisation where they measure themselves and not other processes only.
+/// Builds and runs the benchmarks, which measure other processes only and need no optimisation themselves.
 fn bench(words: &[&str]) -> ExitCode {
     let mut command = workspace::cargo();
-    command.args(["run", "--quiet", "--package", "xtask-bench"]);
-    if words.contains(&"record") {
-        command.arg("--release");
-    }
-    command.arg("--").args(words);
+    command.args(["run", "--quiet", "--package", "xtask-bench", "--"]).args(words);
     match command.status() {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
