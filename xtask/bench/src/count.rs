@@ -12,13 +12,11 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
 use treering_testing::programs::installed;
 
 use crate::frame::{Bench, Report};
 use crate::grid::Grid;
 use crate::measure::{cpu_seconds, text_of};
-use program::Counted;
 
 /// A way to run a program.
 #[derive(Clone, Debug)]
@@ -68,12 +66,7 @@ pub(super) fn run(bench: &Bench, ours_only: bool, wanted: &[String]) -> Result<R
          twelve others. `count` is of programs that were counted once before, `after a smaller input` of those that \
          were counted with a hundredth of the input, `--no-cache` of others.",
     );
-    let command = |program: &Counted| -> Vec<_> {
-        program.words.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-    };
-    let commands: Vec<_> = programs.iter().map(command).collect();
-    let data = json!({"programs": grid.data(), "commands": commands});
-    Ok(Report { tables: vec![table], data, ..Report::default() })
+    Ok(Report { tables: vec![table], samples: grid.samples(), ..Report::default() })
 }
 
 /// The ways that there are, the program alone first, and `count` second.

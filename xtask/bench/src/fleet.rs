@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use treering_fleet::sql::{QUESTIONS, Question, Values};
 use treering_fleet::{TABLES, Tables};
 use treering_formats::read_any;
@@ -75,11 +75,7 @@ pub(super) fn run(bench: &Bench) -> Result<Report, String> {
          and the sums of the tables equal to theirs. The rows of all questions were equal on both engines.",
     );
     table.note(format!("`outliers` named {hosts} hosts with the planted fault, and {others} other ones."));
-    let data = json!({
-        "numbers": numbers.iter().map(Number::json).collect::<Vec<_>>(),
-        "questions": asked.iter().map(Asked::json).collect::<Vec<_>>(),
-    });
-    Ok(Report { tables: vec![table, questions(&asked)], data, ..Report::default() })
+    Ok(Report { tables: vec![table, questions(&asked)], ..Report::default() })
 }
 
 /// Builds `treering-query` with optimisation.
@@ -395,10 +391,6 @@ impl Number {
         };
         vec![self.name.clone(), text(self.value), self.target.map_or_else(String::new, text)]
     }
-
-    fn json(&self) -> Value {
-        json!({"name": self.name, "value": self.value, "unit": self.unit, "target": self.target})
-    }
 }
 
 /// The times of one engine, in seconds.
@@ -415,14 +407,6 @@ struct Asked {
     name: &'static str,
     target: Option<f64>,
     engines: [Timed; 2],
-}
-
-impl Asked {
-    fn json(&self) -> Value {
-        let of = |timed: &Timed| json!({"command_s": timed.command, "warm_s": timed.warm, "peak_mb": timed.peak_mb});
-        let [ours, duckdb] = &self.engines;
-        json!({"question": self.name, "target_s": self.target, "datafusion": of(ours), "duckdb": of(duckdb)})
-    }
 }
 
 fn questions(asked: &[Asked]) -> Table {

@@ -39,8 +39,8 @@ type Then = fn(&str) -> Result<(), String>;
 #[derive(Default)]
 pub(crate) struct Report {
     pub(crate) tables: Vec<Table>,
-    /// An object: the results for programs to read.
-    pub(crate) data: Value,
+    /// The single measurements behind the tables.
+    pub(crate) samples: Value,
     /// Further files, by name.
     pub(crate) files: Vec<(&'static str, String)>,
     /// Errors of parts that could not be measured.
@@ -65,13 +65,15 @@ pub(crate) fn execute(
     build(package)?;
     make_folder(&bench.directory)?;
     let mut page = heading(name, bench.quick);
-    let mut report = run(&bench)?;
+    let report = run(&bench)?;
     report.tables.iter().for_each(|table| page += &format!("\n{table}"));
     page += &format!("\nload {} at the end\n", machine()["load"].as_str().unwrap_or("unknown"));
     print!("{page}");
-    (report.data["machine"], report.data["quick"]) = (machine(), json!(bench.quick));
+    let tables: Vec<Value> = report.tables.iter().map(Table::json).collect();
+    let data =
+        json!({"machine": machine(), "quick": bench.quick, "tables": tables, "samples": report.samples});
     write(&bench.directory, &format!("{name}.md"), &page)?;
-    write(&bench.directory, &format!("{name}.json"), &format!("{:#}\n", report.data))?;
+    write(&bench.directory, &format!("{name}.json"), &format!("{data:#}\n"))?;
     for (name, text) in &report.files {
         write(&bench.directory, name, text)?;
     }

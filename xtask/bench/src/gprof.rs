@@ -4,8 +4,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
-
 use crate::frame::{Bench, Report, interleaved, make_folder};
 use crate::measure::{succeed, text_of};
 use crate::statistics::{Spread, median};
@@ -72,13 +70,11 @@ pub(super) fn run(bench: &Bench) -> Result<Report, String> {
         "Counting calls of programs compiled with -pg",
         &["counted by", "threads", "ns a call", "least to greatest", "calls counted"],
     );
-    let mut data = Vec::new();
     for threads in [1, 2, 8] {
         let runs = interleaved(WAYS.len(), rounds, |way| WAYS[way].run(&bench.directory, threads))?;
         let costs = |way: usize| runs[way].iter().map(|(cost, _)| *cost).collect::<Vec<f64>>();
         let base = median(&costs(0));
         for (at, way) in WAYS.iter().enumerate() {
-            data.push(json!({"counted_by": way.name, "threads": threads, "ns_a_call": costs(at)}));
             let above: Vec<f64> = costs(at).iter().map(|cost| cost - base).collect();
             let above = Spread::of(&above).ok_or("no rounds")?;
             let (shown, range) = match at {
@@ -95,7 +91,7 @@ pub(super) fn run(bench: &Bench) -> Result<Report, String> {
          row: that itself); median of {rounds} interleaved runs of {CALLS} calls. Calls counted: of the last run, by \
          gprof or by treering.",
     ));
-    Ok(Report { tables: vec![table], data: json!({"ways": data}), ..Report::default() })
+    Ok(Report { tables: vec![table], ..Report::default() })
 }
 
 impl Way {

@@ -84,8 +84,8 @@ impl Grid {
         table
     }
 
-    /// The times, for programs to read.
-    pub(crate) fn data(&self) -> Value {
+    /// All times, for programs to read.
+    pub(crate) fn samples(&self) -> Value {
         let of = |(name, times): (&String, &Vec<Vec<f64>>)| {
             let seconds: Map<_, _> =
                 self.ways.iter().cloned().zip(times.iter().map(|times| json!(times))).collect();

@@ -5,14 +5,12 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
 use treering_formats::trg;
 use treering_profile::Profile;
 use treering_testing::synthetic::{Shape, synthetic};
 
 use crate::frame::{Bench, interleaved};
 use crate::measure::cpu_seconds;
-use crate::record::Part;
 use crate::statistics::Spread;
 use crate::table::Table;
 
@@ -33,7 +31,7 @@ const COMMANDS: [&str; 12] = [
 ];
 
 /// Reads, writes and reports a synthetic profile.
-pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
+pub(super) fn measure(bench: &Bench) -> Result<Table, String> {
     let shape = if bench.quick { Shape::SMALL } else { Shape::MILLION };
     let file = bench.directory.join("large.trg");
     write(&synthetic(&shape), &file)?;
@@ -43,10 +41,8 @@ pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
     })?;
     let title = format!("A synthetic profile of {} nodes and {} metrics", shape.nodes, shape.metrics);
     let mut table = Table::new(&title, &["command", "processor time, s: median (middle half)", "least"]);
-    let mut data = Vec::new();
     for (command, times) in COMMANDS.iter().zip(times) {
         let times = Spread::of(&times).ok_or("no rounds")?;
-        data.push(json!({"command": command, "median_s": times.median, "least_s": times.least}));
         table.row(vec![format!("`{command}`"), format!("{times:.3}"), format!("{:.3}", times.least)]);
     }
     let bytes = std::fs::metadata(&file).map_err(|error| error.to_string())?.len();
@@ -54,7 +50,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
         "The file has {:.1} MB. Each command starts the program and reads the file.",
         bytes as f64 / 1e6
     ));
-    Ok(Part { table, data: json!({"bytes": bytes, "times": data}) })
+    Ok(table)
 }
 
 /// Writes a profile as a `.trg` file.

@@ -50,7 +50,6 @@ pub(super) fn run(bench: &Bench) -> Result<Report, String> {
     let line = Line::of(&slices, GRAPH);
     Ok(Report {
         tables: page::tables(&slices, line.as_ref()),
-        data: page::data(&slices, line.as_ref()),
         files: line.map(|line| ("octave.svg", line.plot())).into_iter().collect(),
         ..Report::default()
     })

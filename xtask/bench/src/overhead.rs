@@ -1,16 +1,14 @@
 //! The cost of recording: processor time of the workload, and of everything together.
 
-use serde_json::json;
 use treering_testing::programs::{Size, WorkloadKind};
 
 use crate::frame::{Bench, interleaved};
-use crate::record::Part;
 use crate::sampler::{self, Cost, Sampler};
 use crate::statistics::{Spread, median};
 use crate::table::Table;
 
 /// Measures every workload that can run here alone, and under every sampler that runs here.
-pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
+pub(super) fn measure(bench: &Bench) -> Result<Table, String> {
     let (samplers, absent) = Sampler::find(bench);
     let rounds = bench.rounds(9, 2);
     let size = if bench.quick { Size::Short } else { Size::Long };
@@ -19,7 +17,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
         "Overhead at 1 kHz with DWARF stacks: processor time of target / recorded / named, native = 1.00",
         &["workload", "native CPU, s"].into_iter().chain(names).collect::<Vec<_>>(),
     );
-    let (mut data, mut columns) = (Vec::new(), vec![[const { Vec::new() }; 3]; samplers.len()]);
+    let mut columns = vec![[const { Vec::new() }; 3]; samplers.len()];
     for kind in WorkloadKind::ALL {
         let Some(workload) = kind.prepare(size).map_err(|error| error.to_string())? else {
             table.note(format!("{} was left out: its program is not installed.", kind.name()));
@@ -35,7 +33,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
         let alone: Vec<f64> = costs.pop().unwrap_or_default().iter().map(|cost| cost.target).collect();
         let native = Spread::of(&alone).ok_or("no rounds")?;
         let mut cells = vec![workload.name.to_owned(), native.to_string()];
-        for ((sampler, costs), columns) in samplers.iter().zip(&costs).zip(&mut columns) {
+        for (costs, columns) in costs.iter().zip(&mut columns) {
             let ratios = |of: fn(&Cost) -> f64| {
                 let ratios = costs.iter().zip(&alone).map(|(cost, alone)| of(cost) / alone);
                 Spread::of(&ratios.collect::<Vec<_>>()).ok_or("no rounds")
@@ -48,11 +46,6 @@ pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
             for (column, ratio) in columns.iter_mut().zip([target.median, recorded, named]) {
                 column.push(ratio);
             }
-            data.push(json!({
-                "workload": workload.name, "sampler": sampler.kind.name, "native_cpu_s": native.median,
-                "target_ratio": target.median, "recorded_ratio": recorded, "named_ratio": named,
-                "target_quartiles": [target.low, target.high],
-            }));
         }
         table.row(cells);
     }
@@ -71,5 +64,5 @@ pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
          report; samply: record --rate 1000, and with --unstable-presymbolicate for names.",
     );
     absent.into_iter().for_each(|why| table.note(why));
-    Ok(Part { table, data: json!(data) })
+    Ok(table)
 }

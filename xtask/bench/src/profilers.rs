@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::{Value, json};
 use treering_plot::{Panel, ParameterPlot, Point, Series, Unit, parameter_svg};
 use treering_testing::programs::installed;
 
@@ -138,10 +137,10 @@ pub(super) fn run(bench: &Bench) -> Result<Report, String> {
     );
     absent.into_iter().for_each(|why| times.note(why));
     eprintln!("measuring the cost of a measure");
-    let (measures, measures_data) = table_of_measures(&profilers, bench.rounds(41, 2))?;
+    let measures = table_of_measures(&profilers, bench.rounds(41, 2))?;
     Ok(Report {
         tables: vec![times, measures],
-        data: json!({"times": grid.data(), "measures": measures_data}),
+        samples: grid.samples(),
         files: vec![("profilers.svg", plot(&grid, sizes))],
         ..Report::default()
     })
@@ -149,10 +148,9 @@ pub(super) fn run(bench: &Bench) -> Result<Report, String> {
 
 /// With no work to do, the time that the demo takes longer for many calls than for few, less the same
 /// without a profiler, is the cost of measuring them.
-fn table_of_measures(profilers: &[Built], runs: usize) -> Result<(Table, Value), String> {
+fn table_of_measures(profilers: &[Built], runs: usize) -> Result<Table, String> {
     let header = ["profiler", "measures", "cost of a measure, ns: least", "median"];
     let mut table = Table::new("The cost of a measure", &header);
-    let mut data = Vec::new();
     let times = |built: &Built| interleaved(2, runs, |way| built.run([FEW, MANY][way], "0"));
     let without = times(&profilers[0])?;
     for built in profilers.iter().filter(|built| built.profiler.is_linked) {
@@ -162,7 +160,6 @@ fn table_of_measures(profilers: &[Built], runs: usize) -> Result<(Table, Value),
         let [least, median] = cost_of_measure(&with, &without, more).ok_or("no runs")?;
         let name = built.profiler.name;
         table.row(vec![name.to_owned(), more.to_string(), format!("{least:.0}"), format!("{median:.0}")]);
-        data.push(json!({"profiler": name, "measures": more, "least_ns": least, "median_ns": median}));
     }
     table.note(format!(
         "demo {MANY} 0 less demo {FEW} 0, less the same without a profiler: from the least of {runs} runs, and from \
@@ -171,7 +168,7 @@ fn table_of_measures(profilers: &[Built], runs: usize) -> Result<(Table, Value),
          below some 10 ns, for which there is cargo bench -p treering-runtime.",
         3 * (MANY + 1)
     ));
-    Ok((table, json!(data)))
+    Ok(table)
 }
 
 const FEW: u32 = 10;

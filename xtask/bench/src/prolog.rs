@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
 use treering_formats::read_any;
 use treering_profile::Profile;
 
@@ -44,9 +43,7 @@ pub(super) fn run(bench: &Bench) -> Result<Report, String> {
     table.note(
         "self times / wall: with clock(wall), the sum of the self times of the program over its time by get_time/1.",
     );
-    let one = |((program, way), (cpu, wall)): (&(String, String), &(f64, f64))| json!({"program": program, "way": way, "least_cpu_s": cpu, "last_wall_s": wall});
-    let data = json!({"runs": times.iter().map(one).collect::<Vec<_>>()});
-    Ok(Report { tables: vec![table], data, ..Report::default() })
+    Ok(Report { tables: vec![table], ..Report::default() })
 }
 
 /// The output of the script.

@@ -1,19 +1,11 @@
 //! `cargo xtask bench record`: the cost of recording and the quality of recordings, beside other tools.
 
-use serde_json::{Value, json};
-
 use crate::frame::{Bench, Report};
 use crate::table::Table;
 use crate::{large, overhead, stacks, truth};
 
-/// A part of the benchmark: its table for people, its data for programs.
-pub(super) struct Part {
-    pub(super) table: Table,
-    pub(super) data: Value,
-}
-
 /// The parts by name, in the order they are run.
-pub(super) type Measurement = fn(&Bench) -> Result<Part, String>;
+pub(super) type Measurement = fn(&Bench) -> Result<Table, String>;
 pub(super) const PARTS: [(&str, Measurement); 5] = [
     ("overhead", overhead::measure),
     ("stacks", stacks::measure),
@@ -24,15 +16,12 @@ pub(super) const PARTS: [(&str, Measurement); 5] = [
 
 /// `wanted`: the names of parts; all parts when it is empty.
 pub(super) fn run(bench: &Bench, wanted: &[String]) -> Result<Report, String> {
-    let mut report = Report { data: json!({"parts": {}}), ..Report::default() };
+    let mut report = Report::default();
     let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|part| part == name);
     for (name, measure) in PARTS.into_iter().filter(|(name, _)| is_wanted(name)) {
         eprintln!("measuring {name}");
         match measure(bench) {
-            Ok(part) => {
-                report.tables.push(part.table);
-                report.data["parts"][name] = part.data;
-            }
+            Ok(table) => report.tables.push(table),
             Err(error) => report.failures.push(format!("{name}: {error}")),
         }
     }

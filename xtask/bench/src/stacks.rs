@@ -1,11 +1,9 @@
 //! How many stacks reach the program's first function.
 
-use serde_json::json;
 use treering_testing::programs::{Size, Workload, WorkloadKind};
 
 use crate::frame::Bench;
 use crate::measure::{succeed, text_of};
-use crate::record::Part;
 use crate::recorded;
 use crate::sampler::Sampler;
 use crate::table::Table;
@@ -16,12 +14,11 @@ const WORKLOADS: [(WorkloadKind, &str); 3] =
     [(WorkloadKind::Stl, "main"), (WorkloadKind::Rust, "main"), (WorkloadKind::Python, "Py_BytesMain")];
 
 /// Records each workload with each sampler whose stacks can be read, and counts.
-pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
+pub(super) fn measure(bench: &Bench) -> Result<Table, String> {
     let (samplers, _) = Sampler::find(bench);
     let size = if bench.quick { Size::Short } else { Size::Long };
     let header = ["workload", "sampler", "samples", "reach the main function, %", "cut short, %"];
     let mut table = Table::new("Stacks of -O2 programs without frame pointers", &header);
-    let mut data = Vec::new();
     for (kind, main) in WORKLOADS {
         let Some(workload) = kind.prepare(size).map_err(|error| error.to_string())? else { continue };
         for sampler in &samplers {
@@ -34,16 +31,12 @@ pub(super) fn measure(bench: &Bench) -> Result<Part, String> {
                 format!("{:.2}", 100.0 * reached),
                 cut.map_or("not stated".to_owned(), |cut| format!("{:.2}", 100.0 * cut)),
             ]);
-            data.push(json!({
-                "workload": workload.name, "sampler": sampler.kind.name, "samples": samples,
-                "reach_main": reached, "cut_short": cut,
-            }));
         }
     }
     table.note(
         "The other stacks are of the dynamic loader's work before the main function and of the kernel's work for exec.",
     );
-    Ok(Part { table, data: json!(data) })
+    Ok(table)
 }
 
 /// The stacks of one recording.

@@ -1,5 +1,7 @@
 //! A Markdown table with a heading and notes.
 
+use serde_json::{Value, json};
+
 /// A Markdown table with a heading and notes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
@@ -19,6 +21,12 @@ impl Table {
     /// Adds a row, which has as many cells as the header.
     pub(super) fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
+    }
+
+    /// The rows, for programs to read.
+    pub(super) fn json(&self) -> Value {
+        let row = |cells: &Vec<String>| self.header.iter().cloned().zip(cells.iter().cloned()).collect();
+        json!({"title": self.title, "rows": self.rows.iter().map(row).collect::<Vec<Value>>()})
     }
 
     /// Adds a sentence below the table.
@@ -53,5 +61,6 @@ mod tests {
         table.note("Measured once.");
         let text = "## Sizes\n\n| what | bytes |\n|---|---|\n| a | 3 |\n\nMeasured once.\n";
         assert_eq!(table.to_string(), text);
+        assert_eq!(table.json(), json!({"title": "Sizes", "rows": [{"what": "a", "bytes": "3"}]}));
     }
 }

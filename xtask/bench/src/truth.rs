@@ -3,12 +3,10 @@
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::json;
 use treering_testing::programs::{ALIASING, SHORT_LIVES};
 
 use crate::frame::Bench;
 use crate::measure::text_of;
-use crate::record::Part;
 use crate::recorded;
 use crate::statistics::Spread;
 use crate::table::Table;
@@ -60,14 +58,13 @@ fn ask<const N: usize>(
 
 /// Records a program in step with the timer at several phases, with jitter and, to show what that cures, with fixed
 /// intervals.
-pub(super) fn of_a_program_in_step(bench: &Bench) -> Result<Part, String> {
+pub(super) fn of_a_program_in_step(bench: &Bench) -> Result<Table, String> {
     let program = ALIASING.build().map_err(|error| error.to_string())?;
     let seconds = if bench.quick { "1" } else { "3" };
     let mut table = Table::new(
         "A program in step with the timer: truth 25 %",
         &["rate, Hz", "intervals", "runs", "truth in the interval", "reported share, %", "RMS error, points"],
     );
-    let mut data = Vec::new();
     for (rate, period_us) in [("100", "10000"), ("1000", "1000")] {
         // Fixed intervals are there to compare with; fewer runs show it.
         for (name, flags, runs) in
@@ -93,17 +90,13 @@ pub(super) fn of_a_program_in_step(bench: &Bench) -> Result<Part, String> {
                 format!("{least:.1} to {greatest:.1}"),
                 format!("{error:.1}"),
             ]);
-            data.push(json!({
-                "rate_hz": rate, "intervals": name, "runs": runs, "truth_in_interval": hits,
-                "lowest_percent": least, "highest_percent": greatest, "rms_error_points": error,
-            }));
         }
     }
     table.note(format!(
         "Runs of {seconds} s at evenly spaced phases; the program's period is that of the timer. The interval \
          is the printed one of the function's total cost; the program measures the truth."
     ));
-    Ok(Part { table, data: json!(data) })
+    Ok(table)
 }
 
 fn rms_error(answers: &[Answer]) -> f64 {
@@ -115,12 +108,11 @@ fn rms_error(answers: &[Answer]) -> f64 {
 const PARTS: [&str; 3] = ["long_part", "first_part", "second_part"];
 
 /// Records threads, processes and programs of 0.1 to 10 intervals, with the kernel's mode and without.
-pub(super) fn of_short_lives(bench: &Bench) -> Result<Part, String> {
+pub(super) fn of_short_lives(bench: &Bench) -> Result<Table, String> {
     let program = SHORT_LIVES.build().map_err(|error| error.to_string())?;
     let runs = bench.rounds(20, 2);
     let header = [&["lives", "intervals", "modes"], &PARTS[..]].concat();
     let mut table = Table::new("Lives as short as an interval", &header);
-    let mut data = Vec::new();
     for kind in ["thread", "process", "program"] {
         for life_us in [100, 300, 1000, 3000, 10_000] {
             for (modes, flags) in [("all", &[][..]), ("user", &["--user-only"])] {
@@ -133,9 +125,6 @@ pub(super) fn of_short_lives(bench: &Bench) -> Result<Part, String> {
                     vec![kind.to_owned(), format!("{:.1}", f64::from(life_us) / 1000.0), modes.to_owned()];
                 row.extend((0..PARTS.len()).map(|at| summary(&of_part(at))));
                 table.row(row);
-                let part = |(at, name): (usize, &&str)| json!({"part": name, "hits": hits(&of_part(at)), "runs": runs});
-                let parts: Vec<_> = PARTS.iter().enumerate().map(part).collect();
-                data.push(json!({"lives": kind, "life_us": life_us, "modes": modes, "parts": parts}));
             }
         }
     }
@@ -144,7 +133,7 @@ pub(super) fn of_short_lives(bench: &Bench) -> Result<Part, String> {
          half of its mean width in points. A part that is not listed has the interval that the report states \
          for such. The first part is the first 30 % of each life, the long part is in the main thread.",
     );
-    Ok(Part { table, data: json!(data) })
+    Ok(table)
 }
 
 fn hits(answers: &[Answer]) -> usize {

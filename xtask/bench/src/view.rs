@@ -93,15 +93,13 @@ pub(super) fn run(bench: &Bench, for_docs: bool) -> Result<Report, String> {
         eprintln!("note: Speedscope is not measured: {error}");
     }
     let viewers = Viewers { bench, script: web.join("bench.mjs"), speedscope: speedscope.ok() };
-    let (mut tables, mut data) = (Vec::new(), Vec::new());
+    let mut tables = Vec::new();
     for subject in [viewers.synthetic()?, viewers.real()?] {
         eprintln!("measuring {} ({} nodes)", subject.name, subject.nodes);
-        let (table, measured) = viewers.measure(&subject, bench.rounds(7, 1))?;
-        tables.push(table);
-        data.push(measured);
+        tables.push(viewers.measure(&subject, bench.rounds(7, 1))?);
     }
     tables.push(sizes_of_scripts()?);
-    let mut report = Report { tables, data: json!({"profiles": data}), ..Report::default() };
+    let mut report = Report { tables, ..Report::default() };
     if for_docs {
         report.then = Some(into_docs);
     }
@@ -186,7 +184,7 @@ impl Viewers<'_> {
         Ok(Subject { name: "cc1plus, counted", profile, nodes: read.tree.len() as u64 })
     }
 
-    fn measure(&self, subject: &Subject, rounds: usize) -> Result<(Table, Value), String> {
+    fn measure(&self, subject: &Subject, rounds: usize) -> Result<Table, String> {
         let page = subject.profile.with_extension("html");
         let exported = subject.profile.with_extension("pb.gz");
         if self.speedscope.is_some() {
@@ -221,10 +219,7 @@ impl Viewers<'_> {
                 size as f64 / 1e6
             ));
         }
-        Ok((
-            table,
-            json!({"name": subject.name, "nodes": subject.nodes, "treering": ours, "speedscope": theirs}),
-        ))
+        Ok(table)
     }
 
     fn measure_ours(&self, subject: &Subject, page: &Path) -> Result<Value, String> {

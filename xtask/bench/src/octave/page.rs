@@ -1,7 +1,5 @@
 //! The tables and the data of `bench octave`.
 
-use serde_json::{Value, json};
-
 use super::line::Line;
 use super::slice::{Estimate, Pair, Slices};
 use super::{FLAT, GRAPH, MODES, OCTAVE};
@@ -116,25 +114,4 @@ fn asked_table(slices: &Slices) -> Table {
         "Self times: the sum of all, corrected, against the clock of the neighbours without profiling.",
     );
     table
-}
-
-pub(super) fn data(slices: &Slices, line: Option<&Line>) -> Value {
-    let rows: Vec<Value> = slices
-        .pairs()
-        .iter()
-        .map(|((workload, mode), pairs)| {
-            let of = |value: fn(&Pair) -> f64| pairs.iter().map(value).collect::<Vec<f64>>();
-            json!({
-                "mode": MODES[*mode].0, "workload": workload,
-                "calls": pairs.iter().map(|pair| pair.calls).fold(0.0, f64::max),
-                "cpu_s": of(|pair| pair.cpu_s), "base_cpu_s": of(|pair| pair.base_cpu_s),
-                "wall_s": of(|pair| pair.wall_s), "base_wall_s": of(|pair| pair.base_wall_s),
-                "self_s": of(|pair| pair.self_s),
-            })
-        })
-        .collect();
-    let line = line.map(|line| {
-        json!({"ns_per_call": line.slope * 1e9, "ms_besides": line.intercept * 1e3, "r_squared": line.fit, "points": line.points})
-    });
-    json!({"rounds": slices.rounds(), "pairs": rows, "line": line})
 }
