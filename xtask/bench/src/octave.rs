@@ -4,7 +4,6 @@
 //! profiling in turns; see `slice` for how they are compared. Where its memory happens to lie makes a
 //! difference of a percent for the whole life of a process, so it is begun anew again and again.
 
-mod line;
 mod page;
 mod slice;
 
@@ -14,7 +13,6 @@ use std::process::Command;
 use crate::frame::{Bench, Report};
 use crate::measure::text_of;
 use crate::workspace;
-use line::Line;
 use slice::Slices;
 
 /// A way to profile: its name, and words for the script.
@@ -47,12 +45,7 @@ pub(super) fn run(bench: &Bench) -> Result<Report, String> {
     let printed: String = (0..processes).map(|_| slices(folder, seconds)).collect::<Result<_, _>>()?;
     let slices = Slices::read(&printed);
     check(&slices)?;
-    let line = Line::of(&slices, GRAPH);
-    Ok(Report {
-        tables: page::tables(&slices, line.as_ref()),
-        files: line.map(|line| ("octave.svg", line.plot())).into_iter().collect(),
-        ..Report::default()
-    })
+    Ok(Report { tables: page::tables(&slices), ..Report::default() })
 }
 
 /// The output of the script, which takes slices for so many seconds.

@@ -1,6 +1,5 @@
-//! The tables and the data of `bench octave`.
+//! The tables of `bench octave`.
 
-use super::line::Line;
 use super::slice::{Estimate, Pair, Slices};
 use super::{FLAT, GRAPH, MODES, OCTAVE};
 use crate::table::Table;
@@ -12,11 +11,11 @@ const WORKLOADS: [&str; 4] = ["loop", "builtins", "fib", "simulation"];
 const ASKED: [f64; 4] = [2.5, 2.5, 2.5, 2.0];
 
 /// The tables of the page.
-pub(super) fn tables(slices: &Slices, line: Option<&Line>) -> Vec<Table> {
-    vec![added_table(slices, line), least_table(slices), asked_table(slices)]
+pub(super) fn tables(slices: &Slices) -> Vec<Table> {
+    vec![added_table(slices), asked_table(slices)]
 }
 
-fn added_table(slices: &Slices, line: Option<&Line>) -> Table {
+fn added_table(slices: &Slices) -> Table {
     let header = [&["mode"], &WORKLOADS[..]].concat();
     let mut table = Table::new("Added processor time in %, and ns for each call recorded", &header);
     for (mode, (name, ..)) in MODES.iter().enumerate().skip(1) {
@@ -29,17 +28,6 @@ fn added_table(slices: &Slices, line: Option<&Line>) -> Table {
         "Without profiling the hooks are in place and pass all calls on. {} rounds.",
         slices.rounds()
     ));
-    if let Some(line) = line {
-        let bounds = line.of_rounds.map_or(String::new(), |slope| {
-            format!(" [rounds by themselves: {:.1}, {:.1}]", slope.low * 1e9, slope.high * 1e9)
-        });
-        table.note(format!(
-            "Time added by `graph` against the number of calls of a user function: {:.1} ns a call{bounds} and {:.3} ms besides, r² = {:.4}.",
-            line.slope * 1e9,
-            line.intercept * 1e3,
-            line.fit
-        ));
-    }
     table
 }
 
@@ -55,26 +43,6 @@ fn added_cell(pairs: &[Pair]) -> String {
 
 fn percent(of: Estimate) -> String {
     format!("{:.2} [{:.2}, {:.2}]", of.median * 100.0, of.low * 100.0, of.high * 100.0)
-}
-
-/// The least of all slices, which met the machine at its quickest.
-fn least_table(slices: &Slices) -> Table {
-    let header = [&["mode"], &WORKLOADS[..]].concat();
-    let mut table = Table::new("The quickest slices: processor time, and what is added to it in %", &header);
-    let least = |pairs: &[Pair], of: fn(&Pair) -> f64| pairs.iter().map(of).fold(f64::INFINITY, f64::min);
-    for (mode, (name, ..)) in MODES.iter().enumerate().skip(1) {
-        let cell = |workload: &&str| {
-            let pairs = slices.of(workload, mode);
-            let (with, without) =
-                (least(pairs, |pair| pair.cpu_s), least(pairs, |pair| pair.least_base_cpu_s));
-            if pairs.is_empty() {
-                return "-".to_owned();
-            }
-            format!("{:.3} ms, {:.2}; {} slices", with * 1e3, (with / without - 1.0) * 100.0, pairs.len())
-        };
-        table.row(std::iter::once((*name).to_owned()).chain(WORKLOADS.iter().map(cell)).collect());
-    }
-    table
 }
 
 /// The targets of the profiler, and whether it reaches them.

@@ -19,14 +19,10 @@ struct Slice {
 /// A slice with profiling, and the mean of its neighbours without.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pair {
-    /// The round, from 0.
-    pub(super) round: usize,
     /// Processor time.
     pub(super) cpu_s: f64,
     /// The same of the neighbours.
     pub(super) base_cpu_s: f64,
-    /// The same of the quicker one.
-    pub(super) least_base_cpu_s: f64,
     /// Calls recorded.
     pub(super) calls: f64,
     /// By the clock.
@@ -87,10 +83,8 @@ impl Slices {
                 continue;
             }
             let pair = Pair {
-                round: self.rounds,
                 cpu_s: slice.cpu_s,
                 base_cpu_s: (before.cpu_s + after.cpu_s) / 2.0,
-                least_base_cpu_s: before.cpu_s.min(after.cpu_s),
                 calls: slice.calls,
                 wall_s: slice.wall_s,
                 base_wall_s: (before.wall_s + after.wall_s) / 2.0,
