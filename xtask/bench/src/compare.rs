@@ -58,15 +58,8 @@ impl Bench {
 
     /// Compares two commands; the document of `--json`.
     fn compare(&self, options: &[&str], base: &[&str], head: &[&str]) -> Result<Value, String> {
-        let mut command = Command::new(&self.treering);
-        command
-            .arg("compare")
-            .args(options)
-            .args(["--json", "--undecided=ok"])
-            .args(base)
-            .arg("--")
-            .args(head);
-        let output = succeed(command.current_dir(&self.directory))?;
+        let mut command = self.command("treering compare --json --undecided=ok");
+        let output = succeed(command.args(options).args(base).arg("--").args(head))?;
         serde_json::from_slice(&output).map_err(|error| format!("{command:?}: {error}"))
     }
 

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 use treering_measure::turns;
@@ -82,6 +83,17 @@ pub(crate) fn execute(
 }
 
 impl Bench {
+    /// A command in the folder of results. `treering` is the one that is measured.
+    pub(crate) fn command(&self, words: &str) -> Command {
+        let mut words = words.split_whitespace();
+        let mut command = match words.next().unwrap_or_default() {
+            "treering" => Command::new(&self.treering),
+            program => Command::new(program),
+        };
+        command.args(words).current_dir(&self.directory);
+        command
+    }
+
     /// The number of rounds: the chosen one, or that of a full or a quick run.
     pub(crate) fn rounds(&self, full: usize, quick: usize) -> usize {
         self.rounds.map_or(if self.quick { quick } else { full }, NonZeroUsize::get)

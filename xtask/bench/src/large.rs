@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
-use std::process::Command;
 
 use treering_formats::trg;
 use treering_profile::Profile;
@@ -36,8 +35,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table, String> {
     let file = bench.directory.join("large.trg");
     write(&synthetic(&shape), &file)?;
     let times = interleaved(COMMANDS.len(), bench.rounds(9, 2), |way| {
-        let mut command = Command::new(&bench.treering);
-        cpu_seconds(command.args(COMMANDS[way].split(' ')).arg(&file).current_dir(&bench.directory))
+        cpu_seconds(bench.command(&format!("treering {}", COMMANDS[way])).arg(&file))
     })?;
     let title = format!("A synthetic profile of {} nodes and {} metrics", shape.nodes, shape.metrics);
     let mut table = Table::new(&title, &["command", "processor time, s: median (middle half)", "least"]);

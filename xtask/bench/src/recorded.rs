@@ -1,7 +1,6 @@
 //! Reads recordings through the command line, as users do.
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 
@@ -13,7 +12,7 @@ pub(super) struct Flat(Value);
 
 /// The flat profile of a recording.
 pub(super) fn flat(bench: &Bench, file: &Path) -> Result<Flat, String> {
-    let text = succeed(Command::new(&bench.treering).args(["report", "--flat", "--json"]).arg(file))?;
+    let text = succeed(bench.command("treering report --flat --json").arg(file))?;
     serde_json::from_slice(&text).map(Flat).map_err(|error| format!("report printed no JSON: {error}"))
 }
 

@@ -1,7 +1,6 @@
 //! How often the truth lies in the printed interval.
 
 use std::path::Path;
-use std::process::Command;
 
 use treering_testing::programs::{ALIASING, SHORT_LIVES};
 
@@ -36,8 +35,8 @@ fn ask<const N: usize>(
     parts: [&str; N],
 ) -> Result<[Answer; N], String> {
     let file = bench.directory.join("truth.trg");
-    let mut record = Command::new(&bench.treering);
-    record.args(["record", "-q"]).args(options).arg("-o").arg(&file).arg("--").arg(program).args(words);
+    let mut record = bench.command("treering record -q");
+    record.args(options).arg("-o").arg(&file).arg("--").arg(program).args(words);
     let printed = text_of(&mut record)?;
     let mut times = [0.0; N];
     for (time, part) in times.iter_mut().zip(parts) {

@@ -171,14 +171,9 @@ impl Viewers<'_> {
         };
         std::fs::write(&source, text).map_err(|error| error.to_string())?;
         let compiler = text_of(Command::new("c++").arg("-print-prog-name=cc1plus"))?;
-        let mut count = Command::new(&self.bench.treering);
-        count
-            .args(["count", "--quiet", "--tree", "--force", "-o"])
-            .arg(&profile)
-            .arg("--")
-            .arg(compiler.trim());
-        count.args(["-quiet", "-O1", "-o", "/dev/null"]).arg(&source).current_dir(&self.bench.directory);
-        succeed(&mut count)?;
+        let mut count = self.bench.command("treering count --quiet --tree --force -o");
+        count.arg(&profile).arg("--").arg(compiler.trim());
+        succeed(count.args(["-quiet", "-O1", "-o", "/dev/null"]).arg(&source))?;
         let bytes = std::fs::read(&profile).map_err(|error| error.to_string())?;
         let (_, read, _) = treering_formats::read_any(&bytes).map_err(|error| error.to_string())?;
         Ok(Subject { name: "cc1plus, counted", profile, nodes: read.tree.len() as u64 })
@@ -188,12 +183,8 @@ impl Viewers<'_> {
         let page = subject.profile.with_extension("html");
         let exported = subject.profile.with_extension("pb.gz");
         if self.speedscope.is_some() {
-            let mut export = Command::new(&self.bench.treering);
-            export
-                .args(["export", "--to", "pprof", "--yes", "--force", "-o"])
-                .arg(&exported)
-                .arg(&subject.profile);
-            succeed(&mut export)?;
+            let mut export = self.bench.command("treering export --to pprof --yes --force -o");
+            succeed(export.arg(&exported).arg(&subject.profile))?;
         }
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for round in 1..=rounds {
@@ -223,10 +214,9 @@ impl Viewers<'_> {
     }
 
     fn measure_ours(&self, subject: &Subject, page: &Path) -> Result<Value, String> {
-        let mut view = Command::new(&self.bench.treering);
-        view.args(["view", "--no-open", "-o"]).arg(page).arg(&subject.profile);
+        let mut view = self.bench.command("treering view --no-open -o");
         let start = Instant::now();
-        succeed(&mut view)?;
+        succeed(view.arg(page).arg(&subject.profile))?;
         let made = start.elapsed().as_secs_f64();
         let mut measured = self.driven(Command::new("node").arg(&self.script).arg("treering").arg(page))?;
         measured["made_s"] = json!(made);

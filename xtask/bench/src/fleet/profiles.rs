@@ -1,7 +1,6 @@
 //! Profiles of a fleet: recordings of programs of Debian, from each of which many are drawn as sampling draws them.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use treering_formats::{read_any, trg};
 use treering_profile::{NodeId, Profile};
@@ -117,9 +116,8 @@ pub(super) fn record(bench: &Bench, folder: &Path) -> Result<Vec<Vec<Profile>>, 
         let mut profiles = Vec::new();
         for recording in 0..RECORDINGS {
             let file = folder.join(format!("recorded-{at}-{recording}.trg"));
-            let mut command = Command::new(&bench.treering);
-            command.args(["record", "--quiet", "--force", "--no-time", "-o"]).arg(&file);
-            command.args(["--", "bash", "-c", &format!("exec {program}")]).current_dir(folder);
+            let mut command = bench.command("treering record --quiet --force --no-time -o");
+            command.arg(&file).args(["--", "bash", "-c", &format!("exec {program}")]).current_dir(folder);
             if let Err(error) = succeed(&mut command) {
                 eprintln!("note: a program is left out: {error}");
                 break;
