@@ -2,11 +2,12 @@
 //!
 //! Some are written by hand, as a text and what takes its place. Most were drawn at random from all places of the
 //! functions that run, and kept where the program wrote the same and its instructions changed by 0.02 % or more: see
-//! [`Change`].
+//! [`drawn`].
 
 mod drawn;
 mod symbols;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,7 +16,7 @@ use serde_json::Value;
 use crate::frame::Bench;
 use crate::measure::succeed;
 use crate::table::Table;
-use drawn::Drawn;
+use drawn::Place;
 
 /// A program whose sources are changed.
 struct Program {
@@ -24,9 +25,8 @@ struct Program {
     seeds: &'static str,
     /// Changes that were drawn.
     drawn: &'static str,
-    /// The input that it runs, and the file that holds it.
-    input: (&'static str, &'static str),
-    arguments: &'static [&'static str],
+    /// A file of `seeds/`: source code that calls it, or the script that it runs.
+    input: &'static str,
     /// Source files that are not compiled.
     left_out: &'static [&'static str],
     defines: &'static [&'static str],
@@ -37,8 +37,7 @@ const PROGRAMS: [Program; 5] = [
         name: "lua",
         seeds: include_str!("../../seeds/lua.txt"),
         drawn: include_str!("../../seeds/lua-drawn.txt"),
-        input: ("records.lua", include_str!("../../seeds/records.lua")),
-        arguments: &["records.lua"],
+        input: "records.lua",
         left_out: &["luac.c", "onelua.c", "ltests.c"],
         // Lua's own seed is made of addresses, which any change moves, and changes all hashes.
         defines: &["-DLUA_USE_POSIX", "-Dluai_makeseed(...)=24301"],
@@ -47,8 +46,7 @@ const PROGRAMS: [Program; 5] = [
         name: "zlib",
         seeds: "",
         drawn: include_str!("../../seeds/zlib-drawn.txt"),
-        input: ("pages.c", include_str!("../../seeds/pages.c")),
-        arguments: &[],
+        input: "pages.c",
         left_out: &["gzlib.c", "gzread.c", "gzwrite.c", "gzclose.c"],
         defines: &["-DHAVE_UNISTD_H"],
     },
@@ -56,8 +54,7 @@ const PROGRAMS: [Program; 5] = [
         name: "expat",
         seeds: "",
         drawn: include_str!("../../seeds/expat-drawn.txt"),
-        input: ("feed.c", include_str!("../../seeds/feed.c")),
-        arguments: &[],
+        input: "feed.c",
         left_out: &["xmltok_impl.c", "xmltok_ns.c"],
         defines: &[
             "-DXML_GE=1",
@@ -72,8 +69,7 @@ const PROGRAMS: [Program; 5] = [
         name: "bzip2",
         seeds: "",
         drawn: include_str!("../../seeds/bzip2-drawn.txt"),
-        input: ("blocks.c", include_str!("../../seeds/blocks.c")),
-        arguments: &[],
+        input: "blocks.c",
         left_out: &["bzip2.c", "bzip2recover.c", "dlltest.c", "mk251.c", "spewG.c", "unzcrash.c"],
         defines: &["-DBZ_NO_STDIO"],
     },
@@ -81,66 +77,69 @@ const PROGRAMS: [Program; 5] = [
         name: "sqlite",
         seeds: include_str!("../../seeds/sqlite.txt"),
         drawn: include_str!("../../seeds/sqlite-drawn.txt"),
-        input: ("orders.c", include_str!("../../seeds/orders.c")),
-        arguments: &[],
+        input: "orders.c",
         left_out: &["shell.c"],
         defines: &["-DSQLITE_THREADSAFE=0"],
     },
 ];
 
+/// A change of a source file that was written by hand.
+fn by_hand(text: &str) -> Option<Change> {
+    let (title, rest) = text.split_once('\n')?;
+    let (place, rest) = rest.split_once("\n<<<\n")?;
+    let (file, causes) = place.split_once(": ")?;
+    let (old, rest) = rest.split_once("\n===\n")?;
+    let (new, _) = rest.split_once("\n>>>")?;
+    Some(Change {
+        title: title.to_owned(),
+        file: file.to_owned(),
+        causes: causes.split(' ').map(str::to_owned).collect(),
+        edit: Edit::Replace { old: old.to_owned(), new: new.to_owned() },
+    })
+}
+
 /// A change of a source file.
-trait Change {
-    /// The change, in a few words.
-    fn title(&self) -> String;
-    /// The file.
-    fn file(&self) -> &str;
-    /// The changed text; nothing if the text is not that of the version that the change is for.
-    fn apply(&self, text: &str) -> Option<String>;
-    /// The functions one of which is the cause. `before`, `after`: the object files.
-    fn causes(&self, before: &Path, after: &Path) -> Result<Vec<String>, String>;
-}
-
-/// A change that was written by hand.
-#[derive(Debug, PartialEq, Eq)]
-struct Seed<'a> {
-    title: &'a str,
-    file: &'a str,
+#[derive(Debug)]
+struct Change {
+    title: String,
+    file: String,
     /// The functions one of which is its cause.
-    causes: Vec<&'a str>,
-    old: &'a str,
-    new: &'a str,
+    causes: Vec<String>,
+    edit: Edit,
 }
 
-impl<'a> Seed<'a> {
-    fn all(text: &'a str) -> Vec<Self> {
-        text.split("\n== ").skip(1).filter_map(Self::read).collect()
-    }
-
-    fn read(text: &'a str) -> Option<Self> {
-        let (title, rest) = text.split_once('\n')?;
-        let (place, rest) = rest.split_once("\n<<<\n")?;
-        let (file, causes) = place.split_once(": ")?;
-        let (old, rest) = rest.split_once("\n===\n")?;
-        let (new, _) = rest.split_once("\n>>>")?;
-        Some(Self { title, file, causes: causes.split(' ').collect(), old, new })
-    }
+#[derive(Debug)]
+enum Edit {
+    /// The first place of one text becomes the other.
+    Replace { old: String, new: String },
+    /// A place is changed by rule.
+    Drawn(Place),
 }
 
-impl Change for Seed<'_> {
-    fn title(&self) -> String {
-        self.title.to_owned()
-    }
-
-    fn file(&self) -> &str {
-        self.file
-    }
-
+impl Change {
+    /// The changed text; nothing if the text is not that of the version that the change is for.
     fn apply(&self, text: &str) -> Option<String> {
-        text.contains(self.old).then(|| text.replacen(self.old, self.new, 1))
+        match &self.edit {
+            Edit::Replace { old, new } => text.contains(old).then(|| text.replacen(old, new, 1)),
+            Edit::Drawn(place) => place.apply(text),
+        }
     }
 
-    fn causes(&self, _: &Path, _: &Path) -> Result<Vec<String>, String> {
-        Ok(self.causes.iter().map(|&name| name.to_owned()).collect())
+    /// The functions one of which is the cause; where the compiler has made that of a drawn change part of others, those
+    /// whose code differs. `before`, `after`: the object files.
+    fn causes(&self, before: &Path, after: &Path) -> Result<Vec<String>, String> {
+        if let (Edit::Drawn(_), [function]) = (&self.edit, &self.causes[..]) {
+            let (before, after) = (symbols::code(before)?, symbols::code(after)?);
+            if !(before.contains_key(function) && after.contains_key(function)) {
+                let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+                return Ok(names
+                    .into_iter()
+                    .filter(|name| before.get(*name) != after.get(*name))
+                    .cloned()
+                    .collect());
+            }
+        }
+        Ok(self.causes.clone())
     }
 }
 
@@ -158,11 +157,9 @@ pub(super) fn measure(bench: &Bench, sources: &Path) -> Result<Table, String> {
             continue;
         }
         let base = program.build(bench, &folder, None)?;
-        let by_hand = Seed::all(program.seeds).into_iter().map(|seed| Box::new(seed) as Box<dyn Change>);
-        let drawn = Drawn::all(program.drawn).into_iter().map(|drawn| Box::new(drawn) as Box<dyn Change>);
-        for change in by_hand.chain(drawn) {
+        for change in program.changes() {
             // Sources of another version may lack the text of a change.
-            let head = match program.build(bench, &folder, Some(&*change)) {
+            let head = match program.build(bench, &folder, Some(&change)) {
                 Ok(head) => head,
                 Err(error) => {
                     table.note(format!("Left out: {error}."));
@@ -170,7 +167,7 @@ pub(super) fn measure(bench: &Bench, sources: &Path) -> Result<Table, String> {
                 }
             };
             let document = program.compare(bench, &base, &head)?;
-            let causes = program.causes(bench, &*change)?;
+            let causes = program.causes(bench, &change)?;
             let found = Found::of(&document, &causes);
             all += 1;
             right += u32::from(found.is_right);
@@ -179,7 +176,7 @@ pub(super) fn measure(bench: &Bench, sources: &Path) -> Result<Table, String> {
             let part = document["exact"]["change"].as_f64().unwrap_or(f64::NAN) * 100.0;
             table.row(vec![
                 program.name.to_owned(),
-                change.title(),
+                change.title.clone(),
                 format!("{part:+.3} %"),
                 found.named,
                 sign(found.is_right),
@@ -215,19 +212,21 @@ impl Found {
 }
 
 impl Program {
+    fn changes(&self) -> impl Iterator<Item = Change> {
+        self.seeds.split("\n== ").skip(1).filter_map(by_hand).chain(drawn::all(self.drawn))
+    }
+
     /// Compiles the sources, and with a change the changed one, into a folder of its own; returns the program.
-    fn build(&self, bench: &Bench, sources: &Path, change: Option<&dyn Change>) -> Result<PathBuf, String> {
+    fn build(&self, bench: &Bench, sources: &Path, change: Option<&Change>) -> Result<PathBuf, String> {
         let base = self.folder(bench, "base");
         let folder = if change.is_some() { self.folder(bench, "head") } else { base.clone() };
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        std::fs::write(bench.directory.join(self.input.0), self.input.1)
-            .map_err(|error| error.to_string())?;
         let mut objects = Vec::new();
         for file in self.files(sources)? {
             let object = base.join(file.file_stem().unwrap_or_default()).with_extension("o");
             objects.push(match change {
                 None => self.compile(&file, sources, object)?,
-                Some(change) if file.ends_with(change.file()) => {
+                Some(change) if file.ends_with(&change.file) => {
                     self.compile(&changed(&file, change, &folder)?, sources, folder.join("changed.o"))?
                 }
                 Some(_) => object,
@@ -243,8 +242,8 @@ impl Program {
     }
 
     /// The causes of the change that was built last.
-    fn causes(&self, bench: &Bench, change: &dyn Change) -> Result<Vec<String>, String> {
-        let before = self.folder(bench, "base").join(change.file()).with_extension("o");
+    fn causes(&self, bench: &Bench, change: &Change) -> Result<Vec<String>, String> {
+        let before = self.folder(bench, "base").join(&change.file).with_extension("o");
         change.causes(&before, &self.folder(bench, "head").join("changed.o"))
     }
 
@@ -264,35 +263,38 @@ impl Program {
             name.ends_with(".c") && !self.left_out.contains(&name.as_str())
         };
         let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_source).collect();
-        if self.input.0.ends_with(".c") {
-            files.push(workspace_input(self.input.0));
-        }
+        files.extend(self.is_called().then(|| self.input()));
         files.sort();
         Ok(files)
     }
 
     fn compare(&self, bench: &Bench, base: &Path, head: &Path) -> Result<Value, String> {
-        let (base, head) = (base.to_string_lossy(), head.to_string_lossy());
-        let of = |program| [&[program], self.arguments].concat();
-        let (base, head): (Vec<&str>, Vec<&str>) = (of(&*base), of(&*head));
-        bench.compare(&["--exact"], &base, &head)
+        let input = self.input();
+        let [base, head, input] = [base, head, &input].map(Path::to_string_lossy);
+        let script = if self.is_called() { None } else { Some(&*input) };
+        let of = |program| [program].into_iter().chain(script).collect::<Vec<_>>();
+        bench.compare(&["--exact"], &of(&base), &of(&head))
+    }
+
+    fn input(&self) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(self.input)
+    }
+
+    /// Whether it is a library, which the input calls.
+    fn is_called(&self) -> bool {
+        self.input.ends_with(".c")
     }
 }
 
-/// The file that a C program of ours has as its input.
-fn workspace_input(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(name)
-}
-
 /// Writes the changed file, and returns where.
-fn changed(file: &Path, change: &dyn Change, folder: &Path) -> Result<PathBuf, String> {
+fn changed(file: &Path, change: &Change, folder: &Path) -> Result<PathBuf, String> {
     // Some sources are not UTF-8.
     let bytes = std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let text: String = bytes.into_iter().map(char::from).collect();
     let new = change
         .apply(&text)
-        .ok_or_else(|| format!("{} is of another version: no {:?}", file.display(), change.title()))?;
-    let path = folder.join(change.file());
+        .ok_or_else(|| format!("{} is of another version: no {:?}", file.display(), change.title))?;
+    let path = folder.join(&change.file);
     let bytes: Vec<u8> = new.chars().map(|letter| letter as u8).collect();
     std::fs::write(&path, bytes).map_err(|error| error.to_string())?;
     Ok(path)
@@ -305,28 +307,25 @@ mod tests {
     #[test]
     fn all_seeds_are_read_and_change_something() {
         for program in PROGRAMS {
-            let seeds = Seed::all(program.seeds);
-            assert_eq!(seeds.len(), program.seeds.matches("\n== ").count(), "{}", program.name);
-            for seed in seeds {
-                assert!(seed.old != seed.new && !seed.causes.is_empty(), "{}", seed.title);
+            let seeds = program.seeds.matches("\n== ").count();
+            let drawn = program.drawn.lines().filter(|line| !line.starts_with('#')).count();
+            assert_eq!(program.changes().count(), seeds + drawn, "{}", program.name);
+            for Change { title, causes, edit, .. } in program.changes() {
+                let is_nothing = matches!(edit, Edit::Replace { old, new } if old == new);
+                assert!(!is_nothing && !causes.is_empty(), "{title}");
             }
-            let lines = program.drawn.lines().filter(|line| !line.starts_with('#')).count();
-            assert_eq!(Drawn::all(program.drawn).len(), lines, "{}", program.name);
         }
     }
 
     #[test]
     fn causes_are_functions_or_callers() {
-        let seeds = Seed::all("\n== a title\na.c: f g\n<<<\nold\n===\nnew\n>>>\n");
-        assert_eq!(
-            seeds[0],
-            Seed { title: "a title", file: "a.c", causes: vec!["f", "g"], old: "old", new: "new" }
-        );
+        let change = by_hand("a title\na.c: f g\n<<<\nold\n===\nnew\n>>>\n").expect("a change");
+        assert_eq!((&*change.title, &*change.file), ("a title", "a.c"));
+        assert_eq!(change.apply("an old text, old"), Some("an new text, old".to_owned()));
         let document = serde_json::json!({"exact": {"difference": {
             "verdict": {"cause": {"caller": "f.part.0", "function": "h"}},
             "functions": [{"function": "h"}, {"function": "k"}]}}});
-        let causes = ["f".to_owned(), "g".to_owned()];
-        let found = Found::of(&document, &causes);
+        let found = Found::of(&document, &change.causes);
         assert_eq!((found.named.as_str(), found.is_right, found.is_in_rows), ("f.part.0 → h", true, false));
     }
 }

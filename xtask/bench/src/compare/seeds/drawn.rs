@@ -4,101 +4,54 @@
 //! were drawn with a fixed seed from all functions that run at least 300 times or make 0.05 % of the run, at most two for a
 //! function, until enough wrote the same output and changed the instructions by 0.02 % or more.
 
-use std::path::Path;
+use super::{Change, Edit};
 
-use super::Change;
-use super::symbols;
-
-/// A change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Drawn {
-    file: String,
+/// A place in a source file, and how it is changed.
+#[derive(Debug)]
+pub(super) struct Place {
     line: usize,
     column: usize,
-    kind: Kind,
-    function: String,
+    /// One of [`KINDS`].
+    kind: &'static str,
 }
 
-/// The kind of place that is changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// A function does more when it is entered.
-    Work,
-    /// A branch is never taken.
-    Never,
-    /// A branch is always taken.
-    Always,
-    /// A call is made twice.
-    Twice,
-    /// A loop runs once more.
-    Longer,
+/// The kinds: a function does more when it is entered, a branch is never or always taken, a call is made twice, a loop
+/// runs once more.
+const KINDS: [&str; 5] = ["work", "never", "always", "twice", "longer"];
+
+/// Reads the lines of a file. Those that begin with `#` are for people.
+pub(super) fn all(text: &str) -> impl Iterator<Item = Change> {
+    text.lines().filter(|line| !line.starts_with('#')).filter_map(read)
 }
 
-const KINDS: [(&str, Kind); 5] = [
-    ("work", Kind::Work),
-    ("never", Kind::Never),
-    ("always", Kind::Always),
-    ("twice", Kind::Twice),
-    ("longer", Kind::Longer),
-];
-
-impl Drawn {
-    /// Reads the lines of a file. Those that begin with `#` are for people.
-    pub(super) fn all(text: &str) -> Vec<Self> {
-        text.lines().filter(|line| !line.starts_with('#')).filter_map(Self::read).collect()
-    }
-
-    fn read(line: &str) -> Option<Self> {
-        let [place, kind, function] = *line.split(' ').collect::<Vec<_>>() else { return None };
-        let [file, line, column] = *place.split(':').collect::<Vec<_>>() else { return None };
-        let kind = KINDS.iter().find(|(name, _)| *name == kind)?.1;
-        let (line, column) = (line.parse().ok()?, column.parse().ok()?);
-        Some(Self { file: file.to_owned(), line, column, kind, function: function.to_owned() })
-    }
+fn read(line: &str) -> Option<Change> {
+    let [place, kind, function] = *line.split(' ').collect::<Vec<_>>() else { return None };
+    let [file, line, column] = *place.split(':').collect::<Vec<_>>() else { return None };
+    let title = format!("{kind} in {function}, {file}:{line}");
+    let kind = KINDS.into_iter().find(|known| *known == kind)?;
+    let place = Place { line: line.parse().ok()?, column: column.parse().ok()?, kind };
+    let causes = vec![function.to_owned()];
+    Some(Change { title, file: file.to_owned(), causes, edit: Edit::Drawn(place) })
 }
 
-impl Change for Drawn {
-    fn title(&self) -> String {
-        let kind = KINDS.iter().find(|(_, kind)| *kind == self.kind).map_or("", |(name, _)| name);
-        format!("{kind} in {}, {}:{}", self.function, self.file, self.line)
-    }
-
-    fn file(&self) -> &str {
-        &self.file
-    }
-
-    fn apply(&self, text: &str) -> Option<String> {
+impl Place {
+    /// The changed text; nothing if there is no such place in the text.
+    pub(super) fn apply(&self, text: &str) -> Option<String> {
         let lines = text.split_inclusive('\n').take(self.line - 1);
         let start = lines.map(str::len).sum::<usize>();
         let line = text.get(start..)?;
         let start = start + line.char_indices().nth(self.column - 1)?.0;
         let (before, rest) = text.split_at(start);
-        if self.kind == Kind::Work {
+        if self.kind == "work" {
             return Some(format!("{before} {{ volatile int more = 0; more++; }} {rest}"));
         }
-        let end = closing(rest)?;
-        let (inner, after) = rest.split_at(end + 1);
-        let changed = match self.kind {
-            Kind::Work => return None,
-            Kind::Never => format!("({inner} && 0)"),
-            Kind::Always => format!("({inner} || 1)"),
-            Kind::Twice => {
-                return Some(format!("{before}{{ {inner}; {inner}; }}{}", after.strip_prefix(';')?));
-            }
-            Kind::Longer => longer(inner)?,
-        };
-        Some(format!("{before}{changed}{after}"))
-    }
-
-    /// The function; where the compiler has made it part of others, those whose code differs.
-    fn causes(&self, before: &Path, after: &Path) -> Result<Vec<String>, String> {
-        let (before, after) = (symbols::code(before)?, symbols::code(after)?);
-        if before.contains_key(&self.function) && after.contains_key(&self.function) {
-            return Ok(vec![self.function.clone()]);
+        let (inner, after) = rest.split_at(closing(rest)? + 1);
+        match self.kind {
+            "never" => Some(format!("{before}({inner} && 0){after}")),
+            "always" => Some(format!("{before}({inner} || 1){after}")),
+            "twice" => Some(format!("{before}{{ {inner}; {inner}; }}{}", after.strip_prefix(';')?)),
+            _ => Some(format!("{before}{}{after}", longer(inner)?)),
         }
-        let names: std::collections::BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-        let differs = |name: &&&String| before.get(**name) != after.get(**name);
-        Ok(names.iter().filter(differs).map(|name| (*name).clone()).collect())
     }
 }
 
@@ -133,7 +86,7 @@ mod tests {
     const TEXT: &str = "int f(int n) {\n  if (n < (1)) g(n);\n  for (i = 0; i < n; i++) h(i);\n  g(n);\n}\n";
 
     fn applied(line: &str) -> String {
-        Drawn::read(line).and_then(|drawn| drawn.apply(TEXT)).unwrap_or_default()
+        read(line).and_then(|change| change.apply(TEXT)).unwrap_or_default()
     }
 
     #[test]
@@ -147,6 +100,6 @@ mod tests {
         assert!(applied("a.c:3:7 longer f").contains("\n  for (i = 0; i <= n; i++) h(i);\n"));
         assert!(applied("a.c:4:3 twice f").contains("\n  { g(n); g(n); }\n"));
         assert_eq!(applied("a.c:9:1 twice f"), "");
-        assert_eq!(Drawn::all("# for people\na.c:4:3 twice f\n").len(), 1);
+        assert_eq!(all("# for people\na.c:4:3 twice f\n").count(), 1);
     }
 }
