@@ -6,10 +6,10 @@
 
 mod profiles;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -28,80 +28,52 @@ use profiles::{Drawn, draw, is_bad, record};
 const WRITERS: usize = 64;
 
 /// Questions with the seconds that a warm answer may take.
-const TIMED: [(&str, Option<f64>); 6] = [
-    ("flat", Some(0.1)),
-    ("stacks", Some(0.5)),
-    ("outliers", Some(0.5)),
-    ("versions", None),
-    ("percentiles", None),
-    ("changes", None),
+const TIMED: [(&str, &str); 6] = [
+    ("flat", "0.1"),
+    ("stacks", "0.5"),
+    ("outliers", "0.5"),
+    ("versions", ""),
+    ("percentiles", ""),
+    ("changes", ""),
 ];
 
-/// A measured number, and the most that it should be.
-struct Number {
-    name: String,
-    value: f64,
-    unit: &'static str,
-    target: Option<f64>,
-}
-
-fn number(name: impl Into<String>, value: f64, unit: &'static str, target: Option<f64>) -> Number {
-    Number { name: name.into(), value, unit, target }
-}
-
 pub(super) fn run(bench: &Bench) -> Result<Report, String> {
-    build_query()?;
+    let query = workspace::root().join("query");
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--release", "--quiet", "--locked"]).env("CARGO_TARGET_DIR", query.join("target"));
+    succeed(cargo.current_dir(&query))?;
     let fleet = Fleet::new(bench)?;
     let recorded = record(bench, &fleet.folder)?;
-    let programs = recorded.len();
     let files = draw(&recorded, if bench.quick { 500 } else { 10_000 }, &fleet.folder.join("files"))?;
+    let title =
+        format!("{} profiles of {} programs, over {} days", files.len(), recorded.len(), profiles::DAYS);
     drop(recorded);
-    let mut numbers = fleet.add(&files)?;
-    numbers.extend(fleet.compact()?);
-    let sizes = fleet.sizes(&files)?;
-    numbers.push(sizes.per_row());
+    let mut table = Table::new(&title, &["", "measured", "at most"]);
+    fleet.add(&files, &mut table)?;
+    fleet.compact(&mut table)?;
+    fleet.sizes(&files, &mut table)?;
     fleet.compare_reports(&files)?;
     fleet.compare_rows()?;
-    let (hosts, others) = fleet.outliers()?;
-    let asked = fleet.asked(bench.rounds(5, 1))?;
-    let mut table = Table::new(
-        &format!("{} profiles of {programs} programs, over {} days", files.len(), profiles::DAYS),
-        &["", "measured", "at most"],
-    );
-    numbers.iter().for_each(|number| table.row(number.row()));
-    table.note(format!("{WRITERS} writers added each file twice. {sizes}"));
     table.note(
         "The reports of all runs merged were equal to those of `treering merge` of the same files, function by function, \
          and the sums of the tables equal to theirs. The rows of all questions were equal on both engines.",
     );
+    let (hosts, others) = fleet.outliers()?;
     table.note(format!("`outliers` named {hosts} hosts with the planted fault, and {others} other ones."));
-    Ok(Report { tables: vec![table, questions(&asked)], ..Report::default() })
-}
-
-/// Builds `treering-query` with optimisation.
-fn build_query() -> Result<(), String> {
-    let folder = workspace::root().join("query");
-    let mut cargo = workspace::cargo();
-    cargo.current_dir(&folder).args(["build", "--release", "--quiet", "--locked"]);
-    cargo.env("CARGO_TARGET_DIR", folder.join("target"));
-    match cargo.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("cargo build ended with {status}")),
-        Err(error) => Err(format!("cannot run cargo: {error}")),
-    }
+    Ok(Report { tables: vec![table, fleet.questions(bench.rounds(5, 1))?], ..Report::default() })
 }
 
 /// An archive, and the programs that work on it.
-struct Fleet {
+struct Fleet<'a> {
+    bench: &'a Bench,
     folder: PathBuf,
     archive: PathBuf,
-    treering: PathBuf,
-    /// The environment, with the engines on PATH.
-    environment: Vec<(OsString, OsString)>,
+    /// `PATH` with the engines on it.
+    path: OsString,
 }
 
-impl Fleet {
-    fn new(bench: &Bench) -> Result<Self, String> {
+impl<'a> Fleet<'a> {
+    fn new(bench: &'a Bench) -> Result<Self, String> {
         let folder = bench.directory.join("profiles");
         if folder.exists() {
             std::fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -110,30 +82,28 @@ impl Fleet {
         let engines = workspace::target_directory().join("engines/bin");
         let query = workspace::root().join("query/target/release");
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = [query, engines.clone()].into_iter().chain(std::env::split_paths(&path));
-        let path = std::env::join_paths(folders).map_err(|error| format!("PATH: {error}"))?;
-        if !engines.join("duckdb").is_file()
-            && std::env::split_paths(&path).all(|on| !on.join("duckdb").is_file())
-        {
+        let folders: Vec<PathBuf> =
+            [query, engines].into_iter().chain(std::env::split_paths(&path)).collect();
+        if !folders.iter().any(|folder| folder.join("duckdb").is_file()) {
             return Err("duckdb is not installed; cargo xtask fleet installs it".to_owned());
         }
-        let mut environment: Vec<_> = std::env::vars_os().filter(|(name, _)| name != "PATH").collect();
-        environment.push(("PATH".into(), path));
-        let archive = folder.join("archive");
-        Ok(Self { folder, archive, treering: bench.treering.clone(), environment })
+        let path = std::env::join_paths(folders).map_err(|error| format!("PATH: {error}"))?;
+        Ok(Self { bench, archive: folder.join("archive"), folder, path })
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.treering);
-        command.args(arguments).env_clear().envs(self.environment.iter().cloned());
+        let mut command = self.bench.command("treering");
+        command.args(arguments).env("PATH", &self.path);
         command
     }
 
     /// A command on the archive, measured.
     fn measured(&self, arguments: &[&str]) -> Result<Sample, String> {
-        let words = [self.treering.as_os_str().to_owned()].into_iter();
+        let words = [self.bench.treering.clone().into()].into_iter();
         let words = words.chain(arguments.iter().map(OsString::from)).collect();
-        let launch = Launch { environment: Some(self.environment.clone()), ..Launch::new(words) };
+        let others = std::env::vars_os().filter(|(name, _)| name != "PATH");
+        let environment = others.chain([("PATH".into(), self.path.clone())]).collect();
+        let launch = Launch { environment: Some(environment), ..Launch::new(words) };
         let sample = treering_measure::run(&launch).map_err(|error| error.to_string())?;
         match sample.ended.is_success() {
             true => Ok(sample),
@@ -148,57 +118,63 @@ impl Fleet {
     }
 
     /// Has all writers add the files at once.
-    fn add(&self, files: &[Drawn]) -> Result<Vec<Number>, String> {
+    fn add(&self, files: &[Drawn], table: &mut Table) -> Result<(), String> {
+        let halves = files.chunk_by(|one, next| one.version == next.version);
+        let groups: Vec<&[Drawn]> =
+            halves.flat_map(|half| half.chunks(half.len().div_ceil(WRITERS / 4))).collect();
+        let add = |group: &[Drawn]| {
+            let place = self.place();
+            let mut add = self.command(&["archive", "add", "--version-name", group[0].version, &place]);
+            succeed(add.args(group.iter().map(|file| &file.path))).map(drop)
+        };
         let begun = Instant::now();
-        let mut writers: Vec<Child> = Vec::new();
-        for writer in 0..WRITERS {
-            let half = WRITERS / 2;
-            let of_group =
-                files.iter().enumerate().filter(|(at, _)| at * half / files.len() == writer % half);
-            let of_group: Vec<&Drawn> = of_group.map(|(_, file)| file).collect();
-            let Some(first) = of_group.first() else { continue };
-            let mut command =
-                self.command(&["archive", "add", "--version-name", first.version, &self.place()]);
-            command.args(of_group.iter().map(|file| &file.path));
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            writers.push(command.spawn().map_err(|error| format!("cannot start a writer: {error}"))?);
-        }
-        for mut writer in writers {
-            let ended = writer.wait().map_err(|error| format!("cannot wait for a writer: {error}"))?;
-            if !ended.success() {
-                return Err(format!("a writer ended with {ended}"));
-            }
-        }
+        std::thread::scope(|scope| {
+            let writers: Vec<_> =
+                groups.iter().chain(&groups).map(|group| scope.spawn(move || add(group))).collect();
+            writers
+                .into_iter()
+                .try_for_each(|writer| writer.join().unwrap_or(Err("a thread failed".to_owned())))
+        })?;
         let seconds = begun.elapsed().as_secs_f64();
-        let listed: Value = self.json(&["archive", "list", "--json", "--archive", &self.place()])?;
+        let listed = self.json(&["archive", "list", "--json", "--archive", &self.place()])?;
         let runs = listed["runs"].as_array().map_or(0, Vec::len);
-        let (lost, twice) = (files.len().saturating_sub(runs), runs.saturating_sub(files.len()));
         succeed(&mut self.command(&["archive", "verify", "--archive", &self.place()]))?;
-        Ok(vec![
-            number("adding all files twice, by 64 writers", seconds, "s", None),
-            number("profiles lost", lost as f64, "", Some(0.0)),
-            number("profiles kept twice", twice as f64, "", Some(0.0)),
-        ])
+        for (name, measured, at_most) in [
+            ("adding all files twice, by 64 writers", format!("{seconds:.2} s"), ""),
+            ("profiles lost", files.len().saturating_sub(runs).to_string(), "0"),
+            ("profiles kept twice", runs.saturating_sub(files.len()).to_string(), "0"),
+        ] {
+            table.row(vec![name.to_owned(), measured, at_most.to_owned()]);
+        }
+        Ok(())
     }
 
-    fn compact(&self) -> Result<Vec<Number>, String> {
+    fn compact(&self, table: &mut Table) -> Result<(), String> {
         let sample = self.measured(&["archive", "compact", "--archive", &self.place()])?;
-        Ok(vec![
-            number("compact", sample.wall.as_secs_f64(), "s", Some(60.0)),
-            number("compact: most memory", sample.peak_bytes as f64 / 1e9, "GB", Some(1.0)),
-        ])
+        let (seconds, gigabytes) = (sample.wall.as_secs_f64(), sample.peak_bytes as f64 / 1e9);
+        table.row(vec!["compact".to_owned(), format!("{seconds:.2} s"), "60 s".to_owned()]);
+        table.row(vec!["compact: most memory".to_owned(), format!("{gigabytes:.2} GB"), "1 GB".to_owned()]);
+        Ok(())
     }
 
-    fn sizes(&self, files: &[Drawn]) -> Result<Sizes, String> {
+    /// The sizes of the tables and of the files.
+    fn sizes(&self, files: &[Drawn], table: &mut Table) -> Result<(), String> {
         let tables = Tables::open(&self.archive).map_err(|error| error.to_string())?;
         let length = |path: &Path| std::fs::metadata(path).map_or(0, |found| found.len());
-        let bytes = TABLES.map(|table| (table, tables.files(table).iter().map(|path| length(path)).sum()));
-        let sql = "SELECT COUNT(*) AS rows_of_costs FROM cost";
-        let rows = self.rows("duckdb", sql)?;
-        let rows =
-            rows.first().and_then(|row| row["rows_of_costs"].parse().ok()).ok_or("no number of rows")?;
-        let profiles = files.iter().map(|file| length(&file.path)).sum();
-        Ok(Sizes { bytes: bytes.into(), rows, profiles })
+        let bytes = |table| tables.files(table).iter().map(|path| length(path)).sum::<u64>() as f64;
+        let rows = self.rows("duckdb", "SELECT COUNT(*) AS rows_of_costs FROM cost")?;
+        let rows = rows.first().and_then(|row| row["rows_of_costs"].parse::<u64>().ok());
+        let rows = rows.ok_or("no number of rows")?;
+        let for_each = format!("{:.2} B", bytes("cost") / rows.max(1) as f64);
+        table.row(vec!["Parquet, for each row of `cost`".to_owned(), for_each, "9 B".to_owned()]);
+        let profiles = files.iter().map(|file| length(&file.path)).sum::<u64>() as f64;
+        let tables = TABLES.map(|table| format!("{table} {:.1}", bytes(table) / 1e6)).join(", ");
+        table.note(format!(
+            "{WRITERS} writers added each file twice. The profiles take {:.1} MB; the tables {tables}, with {rows} rows \
+             of costs.",
+            profiles / 1e6
+        ));
+        Ok(())
     }
 
     /// Compares the reports of all runs with those of the same files merged, and the sums of the tables with both.
@@ -223,25 +199,20 @@ impl Fleet {
         let bytes = std::fs::read(merged).map_err(|error| format!("{}: {error}", merged.display()))?;
         let (_, profile, _) = read_any(&bytes).map_err(|error| format!("{}: {error}", merged.display()))?;
         let (metric, _) = profile.cost_metrics().next().ok_or("the merged profile has no metric")?;
-        let mut of_profile: BTreeMap<(String, String), i128> = BTreeMap::new();
+        let mut more: BTreeMap<(String, String), i128> = BTreeMap::new();
         for node in profile.tree.nodes() {
             let (_, named) = treering_fleet::function(&profile, profile.tree.function(node));
             let cost = profile.tree.self_cost(metric, node);
-            *of_profile.entry((named.name, named.module)).or_default() += i128::from(cost);
+            *more.entry((named.name, named.module)).or_default() += i128::from(cost);
         }
-        let mut of_tables: BTreeMap<(String, String), i128> = BTreeMap::new();
         for row in self.rows("datafusion", &question("flat", 1_000_000)?)? {
             let cost: i128 = row["self_cost"].parse().map_err(|_| format!("{row:?} has no cost"))?;
-            *of_tables.entry((row["name"].clone(), row["module"].clone())).or_default() += cost;
+            *more.entry((row["name"].clone(), row["module"].clone())).or_default() -= cost;
         }
-        of_profile.retain(|_, cost| *cost != 0);
-        of_tables.retain(|_, cost| *cost != 0);
-        match of_profile.iter().find(|(name, cost)| of_tables.get(*name) != Some(cost)) {
-            None if of_profile.len() == of_tables.len() => Ok(()),
-            None => Err("the tables have more functions than the merged profile".to_owned()),
-            Some((name, cost)) => {
-                let other = of_tables.get(name);
-                Err(format!("{name:?} costs {cost} in the merged profile and {other:?} in the tables"))
+        match more.iter().find(|(_, more)| **more != 0) {
+            None => Ok(()),
+            Some((name, more)) => {
+                Err(format!("{name:?} costs {more} more in the merged profile than in the tables"))
             }
         }
     }
@@ -254,11 +225,8 @@ impl Fleet {
             let (one, other) = (one?, other?);
             if one != other {
                 let at = one.iter().zip(&other).position(|(one, other)| one != other);
-                return Err(format!(
-                    "{} differs between engines, at row {at:?} of {}",
-                    known.name,
-                    one.len()
-                ));
+                let rows = one.len();
+                return Err(format!("{} differs between engines, at row {at:?} of {rows}", known.name));
             }
         }
         Ok(())
@@ -267,37 +235,55 @@ impl Fleet {
     /// The hosts that `outliers` names: those with the planted fault, and others.
     fn outliers(&self) -> Result<(usize, usize), String> {
         let rows = self.rows("datafusion", &question("outliers", 100_000)?)?;
-        let hosts: std::collections::BTreeSet<&String> = rows.iter().map(|row| &row["host"]).collect();
+        let hosts: BTreeSet<&String> = rows.iter().map(|row| &row["host"]).collect();
         let bad = hosts.iter().filter(|host| is_bad(host)).count();
         Ok((bad, hosts.len() - bad))
     }
 
-    /// Asks each question on each engine, in turns.
-    fn asked(&self, rounds: usize) -> Result<Vec<Asked>, String> {
-        let mut ways = Vec::new();
-        for (name, _) in TIMED {
-            for engine in ENGINES {
-                ways.extend([1, MANY].map(|times| (name, engine, times)));
-            }
-        }
-        let results = interleaved(ways.len(), rounds, |way| {
-            let (name, engine, times) = ways[way];
-            let text = question(name, 20)?.repeat(times);
-            self.measured(&["query", "--csv", "--engine", engine, "--archive", &self.place(), "--", &text])
-        })?;
-        let least =
-            |of: &[Sample]| of.iter().map(|sample| sample.wall).min().unwrap_or(Duration::MAX).as_secs_f64();
-        let peak = |of: &[Sample]| of.iter().map(|sample| sample.peak_bytes).max().unwrap_or(0) as f64 / 1e6;
-        let mut asked = Vec::new();
-        for (at, (name, target)) in TIMED.into_iter().enumerate() {
-            let of_engine = |engine: usize| {
-                let [once, many] = [0, 1].map(|times| &results[(at * ENGINES.len() + engine) * 2 + times]);
-                let warm = (least(many) - least(once)) / (MANY - 1) as f64;
-                Timed { command: least(once), warm, peak_mb: peak(once) }
+    /// Asks each question on each engine, once and often in one command, in turns.
+    fn questions(&self, rounds: usize) -> Result<Table, String> {
+        let header = [
+            "question",
+            "treering-query",
+            "at most",
+            "DuckDB",
+            "ratio",
+            "whole command",
+            "with DuckDB",
+            "MB",
+            "DuckDB's",
+        ];
+        let mut table = Table::new("Seconds for an answer", &header);
+        for (name, at_most) in TIMED {
+            let samples = interleaved(2 * ENGINES.len(), rounds, |way| {
+                let (engine, times) = (ENGINES[way / 2], [1, MANY][way % 2]);
+                let text = question(name, 20)?.repeat(times);
+                let place = self.place();
+                self.measured(&["query", "--csv", "--engine", engine, "--archive", &place, "--", &text])
+            })?;
+            let least = |way: usize| {
+                let walls = samples[way].iter().map(|sample| sample.wall);
+                walls.min().unwrap_or(Duration::MAX).as_secs_f64()
             };
-            asked.push(Asked { name, target, engines: [of_engine(0), of_engine(1)] });
+            let peak = |way: usize| samples[way].iter().map(|sample| sample.peak_bytes).max().unwrap_or(0);
+            let warm = [0, 2].map(|way| (least(way + 1) - least(way)) / (MANY - 1) as f64);
+            table.row(vec![
+                name.to_owned(),
+                format!("{:.3}", warm[0]),
+                at_most.to_owned(),
+                format!("{:.3}", warm[1]),
+                format!("{:.1}", warm[0] / warm[1]),
+                format!("{:.3}", least(0)),
+                format!("{:.3}", least(2)),
+                format!("{:.0}", peak(0) as f64 / 1e6),
+                format!("{:.0}", peak(2) as f64 / 1e6),
+            ]);
         }
-        Ok(asked)
+        table.note(
+            "The least of all rounds, by the wall clock. The first columns are of a program that has begun, the whole \
+             command is `treering query` from its start to its end.",
+        );
+        Ok(table)
     }
 
     fn json(&self, arguments: &[&str]) -> Result<Value, String> {
@@ -354,93 +340,4 @@ fn unordered(of: &Value) -> Value {
         Value::Object(fields) => fields.iter().map(|(name, of)| (name.clone(), unordered(of))).collect(),
         other => other.clone(),
     }
-}
-
-/// The sizes of files.
-struct Sizes {
-    /// Bytes of each table.
-    bytes: Vec<(&'static str, u64)>,
-    /// Rows of the costs of stacks.
-    rows: u64,
-    /// Bytes of the profiles.
-    profiles: u64,
-}
-
-impl Sizes {
-    fn per_row(&self) -> Number {
-        let cost = self.bytes.iter().find(|(table, _)| *table == "cost").map_or(0, |(_, bytes)| *bytes);
-        number("Parquet, for each row of `cost`", cost as f64 / self.rows.max(1) as f64, "B", Some(9.0))
-    }
-}
-
-impl std::fmt::Display for Sizes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "The profiles take {:.1} MB; the tables", self.profiles as f64 / 1e6)?;
-        for (table, bytes) in &self.bytes {
-            write!(f, " {table} {:.1},", *bytes as f64 / 1e6)?;
-        }
-        write!(f, " with {} rows of costs.", self.rows)
-    }
-}
-
-impl Number {
-    fn row(&self) -> Vec<String> {
-        let text = |value: f64| match value {
-            value if self.unit.is_empty() => format!("{value:.0}"),
-            value => format!("{value:.2} {}", self.unit),
-        };
-        vec![self.name.clone(), text(self.value), self.target.map_or_else(String::new, text)]
-    }
-}
-
-/// The times of one engine, in seconds.
-struct Timed {
-    /// From the start of `treering query` to its end.
-    command: f64,
-    /// An answer in a program that has begun.
-    warm: f64,
-    peak_mb: f64,
-}
-
-/// A question that was timed.
-struct Asked {
-    name: &'static str,
-    target: Option<f64>,
-    engines: [Timed; 2],
-}
-
-fn questions(asked: &[Asked]) -> Table {
-    let mut table = Table::new(
-        "Seconds for an answer",
-        &[
-            "question",
-            "treering-query",
-            "at most",
-            "DuckDB",
-            "ratio",
-            "whole command",
-            "with DuckDB",
-            "MB",
-            "DuckDB's",
-        ],
-    );
-    for Asked { name, target, engines: [ours, duckdb] } in asked {
-        let seconds = |value: f64| format!("{value:.3}");
-        table.row(vec![
-            (*name).to_owned(),
-            seconds(ours.warm),
-            target.map_or_else(String::new, |target| target.to_string()),
-            seconds(duckdb.warm),
-            format!("{:.1}", ours.warm / duckdb.warm),
-            seconds(ours.command),
-            seconds(duckdb.command),
-            format!("{:.0}", ours.peak_mb),
-            format!("{:.0}", duckdb.peak_mb),
-        ]);
-    }
-    table.note(
-        "The least of all rounds, by the wall clock. The first columns are of a program that has begun, the whole command \
-         is `treering query` from its start to its end.",
-    );
-    table
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use treering_measure::turns;
 
+use crate::measure::succeed;
 use crate::table::Table;
 use crate::workspace;
 
@@ -63,7 +64,7 @@ pub(crate) fn execute(
         directory: target.join(format!("bench-{name}")),
         treering: target.join("release/treering"),
     };
-    build(package)?;
+    succeed(workspace::cargo().args(["build", "--release", "--quiet", "--package", package]))?;
     make_folder(&bench.directory)?;
     let mut page = heading(name, bench.quick);
     let report = run(&bench)?;
@@ -112,16 +113,6 @@ pub(crate) fn interleaved<T>(
         results[turn.version].push(once(turn.version)?);
     }
     Ok(results)
-}
-
-/// Builds a package with optimisation.
-fn build(package: &str) -> Result<(), String> {
-    let status = workspace::cargo().args(["build", "--release", "--quiet", "--package", package]).status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("cargo build ended with {status}")),
-        Err(error) => Err(format!("cannot run cargo: {error}")),
-    }
 }
 
 /// The first lines of a page: the benchmark and the machine.
