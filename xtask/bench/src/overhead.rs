@@ -12,7 +12,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table, String> {
     let (samplers, absent) = Sampler::find(bench);
     let rounds = bench.rounds(9, 2);
     let size = if bench.quick { Size::Short } else { Size::Long };
-    let names = samplers.iter().map(|sampler| sampler.kind.name);
+    let names = samplers.iter().map(|sampler| sampler.name);
     let mut table = Table::new(
         "Overhead at 1 kHz with DWARF stacks: processor time of target / recorded / named, native = 1.00",
         &["workload", "native CPU, s"].into_iter().chain(names).collect::<Vec<_>>(),
@@ -27,7 +27,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table, String> {
         // The first run fills the caches of files and is not counted.
         sampler::run_alone(&workload, &bench.directory)?;
         let mut costs = interleaved(samplers.len() + 1, rounds, |way| match samplers.get(way) {
-            Some(sampler) => sampler.run(&workload, &bench.directory),
+            Some(sampler) => sampler.run(bench, &workload),
             None => sampler::run_alone(&workload, &bench.directory),
         })?;
         let alone: Vec<f64> = costs.pop().unwrap_or_default().iter().map(|cost| cost.target).collect();

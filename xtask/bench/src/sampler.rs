@@ -4,27 +4,20 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use treering_testing::programs::{EXITS_WITH, Workload, installed};
+use treering_testing::programs::{EXITS_WITH, Workload};
 
 use crate::frame::Bench;
 use crate::measure::{children_seconds, cpu_seconds, succeed};
 
 /// A sampling profiler at about 1 kHz with stacks unwound by DWARF.
-#[derive(Clone, Debug)]
-pub(super) struct Sampler {
-    pub(super) kind: &'static Kind,
-    program: PathBuf,
-}
-
-/// A profiler and its options.
 #[derive(Debug)]
-pub(super) struct Kind {
+pub(super) struct Sampler {
     /// The name in tables, and that of the program.
     pub(super) name: &'static str,
     /// The file that it writes.
     file: &'static str,
-    /// The options to record, before the file.
-    record: &'static [&'static str],
+    /// The words to record, before the file.
+    record: &'static str,
     names: Names,
 }
 
@@ -34,36 +27,29 @@ enum Names {
     /// It has them.
     AtOnce,
     /// By another command, whose words stand before the file.
-    Later(&'static [&'static str]),
-    /// When it is recorded with these options.
-    Recorded(&'static [&'static str]),
+    Later(&'static str),
+    /// When it is recorded with these words.
+    Recorded(&'static str),
 }
 
-const KINDS: [Kind; 3] = [
-    Kind {
+const SAMPLERS: [Sampler; 3] = [
+    Sampler {
         name: "treering",
         file: "recording.trg",
-        record: &["record", "-F", "1000", "-o"],
+        record: "treering record -F 1000 -o",
         names: Names::AtOnce,
     },
-    Kind {
+    Sampler {
         name: "perf",
         file: "perf.data",
-        record: &["record", "--quiet", "-F", "999", "--call-graph", "dwarf,8192", "-o"],
-        names: Names::Later(&["report", "--stdio", "-i"]),
+        record: "perf record --quiet -F 999 --call-graph dwarf,8192 -o",
+        names: Names::Later("perf report --stdio -i"),
     },
-    Kind {
+    Sampler {
         name: "samply",
         file: "samply.json.gz",
-        record: &["record", "--save-only", "--rate", "1000", "-o"],
-        names: Names::Recorded(&[
-            "record",
-            "--save-only",
-            "--unstable-presymbolicate",
-            "--rate",
-            "1000",
-            "-o",
-        ]),
+        record: "samply record --save-only --rate 1000 -o",
+        names: Names::Recorded("samply record --save-only --unstable-presymbolicate --rate 1000 -o"),
     },
 ];
 
@@ -82,16 +68,10 @@ impl Sampler {
     /// The profilers that run here, and for each of the others a sentence why it does not.
     pub(super) fn find(bench: &Bench) -> (Vec<Self>, Vec<String>) {
         let (mut found, mut absent) = (Vec::new(), Vec::new());
-        for kind in &KINDS {
-            let ours = (kind.name == "treering").then(|| bench.treering.clone());
-            let Some(program) = ours.or_else(|| installed(kind.name)) else {
-                absent.push(format!("{} is not installed, so it is not in the table.", kind.name));
-                continue;
-            };
-            let sampler = Self { kind, program };
+        for sampler in SAMPLERS {
             match sampler.try_out(bench) {
-                Err(error) if kind.name != "treering" => {
-                    absent.push(format!("{} does not run here: {error}", kind.name));
+                Err(error) if sampler.name != "treering" => {
+                    absent.push(format!("{} does not run here: {error}", sampler.name));
                 }
                 _ => found.push(sampler),
             }
@@ -102,40 +82,25 @@ impl Sampler {
     /// Records a program that ends at once.
     fn try_out(&self, bench: &Bench) -> Result<(), String> {
         let program = EXITS_WITH.build().map_err(|error| error.to_string())?;
-        let words = [program.into(), "0".into(), "20".into()];
-        succeed(&mut self.recording(&self.file(&bench.directory), &words)).map(drop)
+        self.record(bench, &[program.into(), "0".into(), "20".into()]).map(drop)
     }
 
-    /// The file that it writes.
-    pub(super) fn file(&self, directory: &Path) -> PathBuf {
-        directory.join(self.kind.file)
-    }
-
-    /// One of the profiler's commands.
-    pub(super) fn command(&self, words: &[&str], file: &Path) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(words).arg(file);
-        command
-    }
-
-    /// The command that records `words` into `file`.
-    pub(super) fn recording(&self, file: &Path, words: &[OsString]) -> Command {
-        let mut command = self.command(self.kind.record, file);
-        command.arg("--").args(words);
-        command
+    /// Records `words`; returns the file.
+    pub(super) fn record(&self, bench: &Bench, words: &[OsString]) -> Result<PathBuf, String> {
+        succeed(bench.command(self.record).args([self.file, "--"]).args(words))?;
+        Ok(bench.directory.join(self.file))
     }
 
     /// Runs the workload under the sampler, then again or with another command for names where it needs that.
-    pub(super) fn run(&self, workload: &Workload, directory: &Path) -> Result<Cost, String> {
-        let file = self.file(directory);
-        let launched = launched(workload, directory)?;
-        let (target, own) = cost(&mut self.recording(&file, &launched), directory)?;
-        let own_with_names = match self.kind.names {
+    pub(super) fn run(&self, bench: &Bench, workload: &Workload) -> Result<Cost, String> {
+        let launched = launched(workload, &bench.directory)?;
+        let record =
+            |words| cost(bench.command(words).args([self.file, "--"]).args(&launched), &bench.directory);
+        let (target, own) = record(self.record)?;
+        let own_with_names = match self.names {
             Names::AtOnce => own,
-            Names::Later(words) => own + cpu_seconds(&mut self.command(words, &file))?,
-            Names::Recorded(words) => {
-                cost(self.command(words, &file).arg("--").args(&launched), directory)?.1
-            }
+            Names::Later(words) => own + cpu_seconds(bench.command(words).arg(self.file))?,
+            Names::Recorded(words) => record(words)?.1,
         };
         Ok(Cost { target, own, own_with_names })
     }

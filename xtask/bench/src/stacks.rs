@@ -3,7 +3,7 @@
 use treering_testing::programs::{Size, Workload, WorkloadKind};
 
 use crate::frame::Bench;
-use crate::measure::{succeed, text_of};
+use crate::measure::text_of;
 use crate::recorded;
 use crate::sampler::Sampler;
 use crate::table::Table;
@@ -26,7 +26,7 @@ pub(super) fn measure(bench: &Bench) -> Result<Table, String> {
             let Quality { samples, reached, cut } = quality;
             table.row(vec![
                 workload.name.to_owned(),
-                sampler.kind.name.to_owned(),
+                sampler.name.to_owned(),
                 samples.to_string(),
                 format!("{:.2}", 100.0 * reached),
                 cut.map_or("not stated".to_owned(), |cut| format!("{:.2}", 100.0 * cut)),
@@ -55,22 +55,17 @@ fn quality(
     workload: &Workload,
     main: &str,
 ) -> Result<Option<Quality>, String> {
-    let file = sampler.file(&bench.directory);
-    let mut words = vec![workload.program.clone().into_os_string()];
-    words.extend(workload.arguments.iter().cloned());
-    let record = || succeed(&mut sampler.recording(&file, &words));
-    match sampler.kind.name {
+    let words = [&[workload.program.clone().into()], &workload.arguments[..]].concat();
+    match sampler.name {
         "treering" => {
-            record()?;
-            let flat = recorded::flat(bench, &file)?;
+            let flat = recorded::flat(bench, &sampler.record(bench, &words)?)?;
             let (samples, reached) = (flat.samples(), flat.total_share(main));
             let cut = flat.loss("truncated_stacks") as f64 / samples as f64;
             Ok(Some(Quality { samples, reached, cut: Some(cut) }))
         }
         "perf" => {
-            record()?;
-            let script =
-                text_of(&mut sampler.command(&["script", "--no-inline", "-F", "ip,sym", "-i"], &file))?;
+            let file = sampler.record(bench, &words)?;
+            let script = text_of(bench.command("perf script --no-inline -F ip,sym -i").arg(file))?;
             Ok(Some(perf_quality(&script, main)))
         }
         _ => Ok(None),

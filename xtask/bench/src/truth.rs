@@ -66,9 +66,10 @@ pub(super) fn of_a_program_in_step(bench: &Bench) -> Result<Table, String> {
     );
     for (rate, period_us) in [("100", "10000"), ("1000", "1000")] {
         // Fixed intervals are there to compare with; fewer runs show it.
-        for (name, flags, runs) in
-            [("jittered", &[][..], bench.rounds(20, 2)), ("fixed", &["--fixed"], bench.rounds(10, 2))]
-        {
+        for (name, flags, runs) in [
+            ("jittered", &[][..], bench.rounds(20, 2)),
+            ("fixed", &["--fixed-intervals"], bench.rounds(10, 2)),
+        ] {
             let mut answers = Vec::new();
             for turn in 0..runs {
                 let phase = (turn * 100 / runs).to_string();
