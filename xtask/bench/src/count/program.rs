@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::process::Command;
 
 use treering_testing::programs::{
     BENCH_FIB, BENCH_LOOPS, BENCH_OBJECTS, BENCH_SORT, Program, compressible_text, fixture, installed,
@@ -15,7 +16,7 @@ use crate::measure::text_of;
 pub(super) struct Counted {
     /// Its name in tables.
     pub(super) name: &'static str,
-    /// The command, with a path.
+    /// The command.
     pub(super) words: Vec<OsString>,
     /// The same with an input so small that the program reaches little of its code.
     pub(super) smaller: Vec<OsString>,
@@ -26,11 +27,8 @@ pub(super) struct Counted {
 /// The size of a smaller input, as a part of the usual one.
 const SMALLER: f64 = 0.01;
 
-/// A command, or nothing when its program is not installed.
-type Made = Result<Option<Vec<OsString>>, String>;
-
 /// Makes the command of a program, from the folder of its data and the size of its input.
-type Make = fn(&Path, f64) -> Made;
+type Make = fn(&Path, f64) -> Result<Vec<OsString>, String>;
 
 /// The programs that geometric means are of, in the order of the table.
 const WORKING: [(&str, Make); 12] = [
@@ -38,9 +36,9 @@ const WORKING: [(&str, Make); 12] = [
     ("fib", |_, size| built(&BENCH_FIB, 38.0 + size.log2() * 1.44)),
     ("qsort+sieve", |_, size| built(&BENCH_SORT, 1_300_000.0 * size)),
     ("C++ virtual+map", |_, size| built(&BENCH_OBJECTS, 60_000.0 * size)),
-    ("gzip", |at, size| packer("gzip", "-6", at, 12e6 * size)),
-    ("bzip2", |at, size| packer("bzip2", "-9", at, 5e6 * size)),
-    ("xz -1", |at, size| packer("xz", "-1", at, 8e6 * size)),
+    ("gzip", |at, size| packer(&["gzip", "-6"], at, 12e6 * size)),
+    ("bzip2", |at, size| packer(&["bzip2", "-9"], at, 5e6 * size)),
+    ("xz -1", |at, size| packer(&["xz", "-1", "--threads=1"], at, 8e6 * size)),
     ("python3", |_, size| script("python3", "workloads/loops.py", 2.0 * size)),
     ("lua", lua),
     ("perl", |_, size| script("perl", "count/bench_interpret.pl", 220.0 * size)),
@@ -50,11 +48,11 @@ const WORKING: [(&str, Make); 12] = [
 
 /// The programs that show the cost of a start.
 const STARTING: [(&str, Make); 2] = [
-    ("python3 -c pass", |_, _| Ok(words("python3", &["-c", "pass"]))),
-    ("/bin/true", |_, _| Ok(words("true", &[]))),
+    ("python3 -c pass", |_, _| Ok(words(&["python3", "-c", "pass"]))),
+    ("/bin/true", |_, _| Ok(words(&["true"]))),
 ];
 
-/// Makes the wanted programs ready; says on standard error which are missing. `size` is 1 for inputs that take about half a second.
+/// Makes the wanted programs ready. `size` is 1 for inputs that take about half a second.
 pub(super) fn all(
     directory: &Path,
     size: f64,
@@ -63,78 +61,54 @@ pub(super) fn all(
     let mut programs = Vec::new();
     let entries = WORKING.map(|entry| (entry, true)).into_iter().chain(STARTING.map(|entry| (entry, false)));
     for ((name, make), in_mean) in entries.filter(|((name, _), _)| is_wanted(name)) {
-        match make(directory, size)?.zip(make(directory, size * SMALLER)?) {
-            Some((words, smaller)) => programs.push(Counted { name, words, smaller, in_mean }),
-            None => eprintln!("skipped: {name} is not installed"),
-        }
+        let (words, smaller) = (make(directory, size)?, make(directory, size * SMALLER)?);
+        programs.push(Counted { name, words, smaller, in_mean });
     }
     Ok(programs)
 }
 
-fn words(program: &str, arguments: &[&str]) -> Option<Vec<OsString>> {
-    let mut words = vec![installed(program)?.into_os_string()];
-    words.extend(arguments.iter().map(OsString::from));
-    Some(words)
+fn words(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
 }
 
-fn built(program: &Program, argument: f64) -> Made {
+fn built(program: &Program, argument: f64) -> Result<Vec<OsString>, String> {
     let path = program.build().map_err(|error| error.to_string())?;
-    Ok(Some(vec![path.into(), whole(argument).into()]))
+    Ok(vec![path.into(), whole(argument).into()])
 }
 
 fn whole(number: f64) -> String {
     format!("{}", number.round().max(1.0) as u64)
 }
 
-fn script(interpreter: &str, file: &str, rounds: f64) -> Made {
-    let path = fixture(file);
-    Ok(words(interpreter, &[&path.to_string_lossy(), &whole(rounds)]))
+fn script(interpreter: &str, file: &str, rounds: f64) -> Result<Vec<OsString>, String> {
+    Ok(words(&[interpreter, &fixture(file).to_string_lossy(), &whole(rounds)]))
 }
 
-fn lua(_: &Path, size: f64) -> Made {
-    let found = ["lua5.4", "lua5.3", "lua"].into_iter().find(|name| installed(name).is_some());
-    found.map_or(Ok(None), |name| script(name, "count/bench_interpret.lua", 250.0 * size))
+fn lua(_: &Path, size: f64) -> Result<Vec<OsString>, String> {
+    let names = ["lua5.4", "lua5.3"];
+    let found = names.into_iter().find(|name| installed(name).is_some()).unwrap_or("lua");
+    script(found, "count/bench_interpret.lua", 250.0 * size)
 }
 
-fn packer(program: &str, level: &str, directory: &Path, bytes: f64) -> Made {
+fn packer(options: &[&str], directory: &Path, bytes: f64) -> Result<Vec<OsString>, String> {
     let path = directory.join(format!("text-{}.txt", whole(bytes)));
     keep(&path, || compressible_text(bytes as usize))?;
-    let mut all = words(program, &[level, "--stdout"]);
-    if let Some(words) = &mut all {
-        if program == "xz" {
-            words.push("--threads=1".into());
-        }
-        words.push(path.into());
-    }
-    Ok(all)
+    Ok([words(options), vec!["--stdout".into(), path.into()]].concat())
 }
 
-fn sqlite(rows: f64) -> Made {
+fn sqlite(rows: f64) -> Result<Vec<OsString>, String> {
     let rows = format!(".parameter set :rows {}", whole(rows));
     let read = format!(".read {}", fixture("workloads/joins.sql").display());
-    Ok(words("sqlite3", &["-batch", "-init", "/dev/null", ":memory:", ".parameter init", &rows, &read]))
+    Ok(words(&["sqlite3", "-batch", "-init", "/dev/null", ":memory:", ".parameter init", &rows, &read]))
 }
 
 /// The compiler proper, on a generated file.
-fn cc1(directory: &Path, size: f64) -> Made {
-    let Some(gcc) = installed("gcc") else { return Ok(None) };
-    let path = text_of(std::process::Command::new(gcc).arg("-print-prog-name=cc1"))?;
-    let program = PathBuf::from(path.trim());
-    if !program.is_absolute() {
-        return Ok(None);
-    }
+fn cc1(directory: &Path, size: f64) -> Result<Vec<OsString>, String> {
     let functions = (220.0 * size).round().max(4.0) as u32;
     let path = directory.join(format!("generated-{functions}.c"));
     keep(&path, || source_code(functions).into_bytes())?;
-    let words = [
-        program.as_os_str(),
-        path.as_os_str(),
-        "-O2".as_ref(),
-        "-quiet".as_ref(),
-        "-o".as_ref(),
-        "/dev/null".as_ref(),
-    ];
-    Ok(Some(words.map(OsString::from).to_vec()))
+    let program = text_of(Command::new("gcc").arg("-print-prog-name=cc1")).unwrap_or_default();
+    Ok(words(&[program.trim(), &path.to_string_lossy(), "-O2", "-quiet", "-o", "/dev/null"]))
 }
 
 /// C functions of loops, switches and calls of those before them, no two alike.
@@ -185,7 +159,7 @@ mod tests {
         let Some(gcc) = installed("gcc") else { return };
         let path = std::env::temp_dir().join(format!("treering-generated-{}.c", std::process::id()));
         std::fs::write(&path, source_code(12)).expect("there is room for a file");
-        let output = std::process::Command::new(gcc).args(["-fsyntax-only", "-Werror"]).arg(&path).output();
+        let output = Command::new(gcc).args(["-fsyntax-only", "-Werror"]).arg(&path).output();
         std::fs::remove_file(&path).expect("it was written");
         let output = output.expect("gcc runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
