@@ -15,11 +15,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use treering_fleet::sql::{QUESTIONS, Question, Values};
 use treering_fleet::{TABLES, Tables};
-use treering_formats::read_any;
 use treering_measure::{Launch, Sample};
 
 use crate::frame::{Bench, Report, interleaved, make_folder};
-use crate::measure::{succeed, text_of};
+use crate::measure::{profile, succeed, text_of};
 use crate::table::Table;
 use crate::workspace;
 use profiles::{Drawn, draw, is_bad, record};
@@ -196,8 +195,7 @@ impl<'a> Fleet<'a> {
 
     /// Compares the self costs of functions in the tables with those in the merged profile, which are named alike.
     fn compare_sums(&self, merged: &Path) -> Result<(), String> {
-        let bytes = std::fs::read(merged).map_err(|error| format!("{}: {error}", merged.display()))?;
-        let (_, profile, _) = read_any(&bytes).map_err(|error| format!("{}: {error}", merged.display()))?;
+        let profile = profile(merged)?;
         let (metric, _) = profile.cost_metrics().next().ok_or("the merged profile has no metric")?;
         let mut more: BTreeMap<(String, String), i128> = BTreeMap::new();
         for node in profile.tree.nodes() {

@@ -7,9 +7,6 @@
 mod page;
 mod slice;
 
-use std::path::Path;
-use std::process::Command;
-
 use crate::frame::{Bench, Report};
 use crate::measure::text_of;
 use crate::workspace;
@@ -35,38 +32,28 @@ const FLAT: usize = 2;
 const GRAPH: usize = 3;
 
 pub(super) fn run(bench: &Bench) -> Result<Report, String> {
-    let folder = &bench.directory;
     let library = workspace::target_directory().join("release/libtreering_octave.so");
-    std::fs::copy(&library, folder.join("__treering__.mex"))
+    std::fs::copy(&library, bench.directory.join("__treering__.mex"))
         .map_err(|error| format!("{}: {error}", library.display()))?;
     // Each round is a process of its own.
     let (processes, seconds) = (bench.rounds(12, 1), if bench.quick { 15 } else { 50 });
     eprintln!("measuring for {} seconds", processes * seconds);
-    let printed: String = (0..processes).map(|_| slices(folder, seconds)).collect::<Result<_, _>>()?;
-    let slices = Slices::read(&printed);
+    let printed: String = (0..processes).map(|_| slices(bench, seconds)).collect::<Result<_, _>>()?;
+    let slices = Slices::read(&printed)?;
     check(&slices)?;
     Ok(Report { tables: page::tables(&slices), ..Report::default() })
 }
 
 /// The output of the script, which takes slices for so many seconds.
-fn slices(folder: &Path, seconds: usize) -> Result<String, String> {
-    text_of(
-        Command::new("octave-cli")
-            .args(["--norc", "--path"])
-            .arg(folder)
-            .arg(workspace::root().join("fixtures/octave/bench.m"))
-            .arg(seconds.to_string())
-            .args(MODES.iter().map(|(_, words)| words))
-            .current_dir(folder),
-    )
+fn slices(bench: &Bench, seconds: usize) -> Result<String, String> {
+    let mut octave = bench.command("octave-cli --norc --path .");
+    octave.arg(workspace::root().join("fixtures/octave/bench.m")).arg(seconds.to_string());
+    text_of(octave.args(MODES.iter().map(|(_, words)| words)))
 }
 
 /// Every mode that profiles must have counted the calls, and the others none.
 fn check(slices: &Slices) -> Result<(), String> {
-    if slices.rounds() == 0 {
-        return Err("not one round was whole".to_owned());
-    }
-    for ((workload, mode), pairs) in slices.pairs() {
+    for ((workload, mode), pairs) in &slices.0 {
         let (name, words) = MODES.get(*mode).ok_or("the script knows other modes")?;
         let wrong = pairs.iter().find(|pair| (pair.calls > 0.0) != (*words != "none"));
         if let Some(pair) = wrong {

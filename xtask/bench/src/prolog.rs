@@ -6,13 +6,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
-use treering_formats::read_any;
 use treering_profile::Profile;
 
 use crate::frame::{Bench, Report};
-use crate::measure::text_of;
+use crate::measure::{profile, runs, text_of};
 use crate::table::Table;
 use crate::workspace;
 
@@ -27,16 +25,24 @@ const WAYS: [(&str, &str); 6] = [
 ];
 
 /// The least processor time in seconds and the time by the wall clock of the last run, by program and way.
-type Times = BTreeMap<(String, String), (f64, f64)>;
+type Times<'a> = BTreeMap<(&'a str, &'a str), (f64, f64)>;
 
 pub(super) fn run(bench: &Bench) -> Result<Report, String> {
     let rounds = bench.rounds(15, 2);
-    let (programs, times) = read(&runs(&bench.directory, rounds)?)?;
+    let printed = printed(bench, rounds)?;
+    let (mut programs, mut times) = (Vec::new(), Times::new());
+    for (program, way, [cpu, wall]) in runs(&printed)? {
+        if !programs.contains(&program) {
+            programs.push(program);
+        }
+        let known = times.entry((program, way)).or_insert((cpu, wall));
+        *known = (known.0.min(cpu), wall);
+    }
     let ways = WAYS[1..].iter().map(|(_, name)| *name);
     let header: Vec<&str> =
         ["program", "calls", "none, ns/call"].into_iter().chain(ways).chain(["self times / wall"]).collect();
     let mut table = Table::new("Added nanoseconds for each call of a user predicate", &header);
-    for program in &programs {
+    for program in programs {
         table.row(row(&bench.directory, program, &times)?);
     }
     table.note(format!("Processor time, the least of {rounds} rounds; in brackets the ratio to none."));
@@ -47,58 +53,28 @@ pub(super) fn run(bench: &Bench) -> Result<Report, String> {
 }
 
 /// The output of the script.
-fn runs(folder: &Path, rounds: usize) -> Result<String, String> {
-    let pack = workspace::root().join("hooks/prolog/prolog");
-    text_of(
-        Command::new("swipl")
-            .args(["-q", "-f", "none", "--stack-limit=4g", "-O", "-t", "halt", "-p"])
-            .arg(format!("library={}", pack.display()))
-            .arg("-g")
-            .arg(format!("bench:bench({rounds})"))
-            .arg(workspace::root().join("fixtures/prolog/bench.pl"))
-            .env(
-                "TREERING_PROLOG_LIBRARY",
-                workspace::target_directory().join("release/libtreering_prolog.so"),
-            )
-            .current_dir(folder),
-    )
+fn printed(bench: &Bench, rounds: usize) -> Result<String, String> {
+    let library = workspace::target_directory().join("release/libtreering_prolog.so");
+    let mut swipl = bench.command("swipl -q -f none --stack-limit=4g -O -t halt -p");
+    swipl.arg(format!("library={}", workspace::root().join("hooks/prolog/prolog").display()));
+    swipl.args(["-g", &format!("bench:bench({rounds})")]);
+    swipl.arg(workspace::root().join("fixtures/prolog/bench.pl")).env("TREERING_PROLOG_LIBRARY", library);
+    text_of(&mut swipl)
 }
 
-fn read(printed: &str) -> Result<(Vec<String>, Times), String> {
-    let (mut programs, mut times) = (Vec::new(), Times::new());
-    for line in printed.lines() {
-        let columns: Vec<&str> = line.split('\t').collect();
-        let [program, way, cpu, wall] = columns[..] else { return Err(format!("swipl printed {line:?}")) };
-        let number = |text: &str| text.parse::<f64>().map_err(|_| format!("swipl printed {line:?}"));
-        let (cpu, wall) = (number(cpu)?, number(wall)?);
-        if !programs.contains(&program.to_owned()) {
-            programs.push(program.to_owned());
-        }
-        let known = times.entry((program.to_owned(), way.to_owned())).or_insert((cpu, wall));
-        *known = (known.0.min(cpu), wall);
-    }
-    Ok((programs, times))
-}
-
-fn row(folder: &Path, program: &str, times: &Times) -> Result<Vec<String>, String> {
+fn row(folder: &Path, program: &str, times: &Times<'_>) -> Result<Vec<String>, String> {
     let time = |way: &str| {
-        let key = (program.to_owned(), way.to_owned());
-        times.get(&key).copied().ok_or_else(|| format!("{program} was not run in the way {way}"))
+        times.get(&(program, way)).copied().ok_or_else(|| format!("{program} was not run in the way {way}"))
     };
-    let profile = |way: &str| {
-        let path = folder.join(format!("{way}-{program}"));
-        let bytes = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let (_, profile, _) = read_any(&bytes).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok::<_, String>(profile)
-    };
-    let calls = calls(&profile("ports")?);
+    let of_way = |way: &str| profile(&folder.join(format!("{way}-{program}")));
+    let calls = calls(&of_way("ports")?);
     let (none, _) = time("none")?;
     let mut cells = vec![program.to_owned(), calls.to_string(), format!("{:.0}", none * 1e9 / calls as f64)];
     for (way, _) in &WAYS[1..] {
         let (cpu, _) = time(way)?;
         cells.push(format!("{:.1} ({:.2}x)", (cpu - none) * 1e9 / calls as f64, cpu / none));
     }
-    let kernel = profile("kernel")?;
+    let kernel = of_way("kernel")?;
     let (_, wall) = time("kernel")?;
     cells.push(format!("{:.3}", total(&kernel, "bench:timed/1") as f64 / (wall * 1e9)));
     Ok(cells)

@@ -13,7 +13,7 @@ use treering_testing::programs::installed;
 use treering_testing::synthetic::{Shape, synthetic};
 
 use crate::frame::{Bench, Report};
-use crate::measure::{succeed, text_of};
+use crate::measure::{self, succeed, text_of};
 use crate::statistics::Spread;
 use crate::table::Table;
 use crate::{large, workspace};
@@ -174,9 +174,8 @@ impl Viewers<'_> {
         let mut count = self.bench.command("treering count --quiet --tree --force -o");
         count.arg(&profile).arg("--").arg(compiler.trim());
         succeed(count.args(["-quiet", "-O1", "-o", "/dev/null"]).arg(&source))?;
-        let bytes = std::fs::read(&profile).map_err(|error| error.to_string())?;
-        let (_, read, _) = treering_formats::read_any(&bytes).map_err(|error| error.to_string())?;
-        Ok(Subject { name: "cc1plus, counted", profile, nodes: read.tree.len() as u64 })
+        let nodes = measure::profile(&profile)?.tree.len() as u64;
+        Ok(Subject { name: "cc1plus, counted", profile, nodes })
     }
 
     fn measure(&self, subject: &Subject, rounds: usize) -> Result<Table, String> {

@@ -25,8 +25,8 @@ fn added_table(slices: &Slices) -> Table {
     table.note("Medians of slices against the mean of the slices before and behind them without profiling, with 95 % intervals.");
     table.note("`none, again` has no profiling either: it shows what this measurement can tell apart.");
     table.note(format!(
-        "Without profiling the hooks are in place and pass all calls on. {} rounds.",
-        slices.rounds()
+        "Without profiling the hooks are in place and pass all calls on. {} slices of `loop` with `graph`.",
+        slices.of("loop", GRAPH).len()
     ));
     table
 }

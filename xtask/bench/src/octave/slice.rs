@@ -7,27 +7,18 @@
 
 use std::collections::BTreeMap;
 
-/// The times of a slice, and its calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Slice {
-    cpu_s: f64,
-    calls: f64,
-    wall_s: f64,
-    self_s: f64,
-}
+use crate::measure::runs;
 
 /// A slice with profiling, and the mean of its neighbours without.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
     /// Processor time.
-    pub(super) cpu_s: f64,
+    cpu_s: f64,
     /// The same of the neighbours.
-    pub(super) base_cpu_s: f64,
+    base_cpu_s: f64,
     /// Calls recorded.
     pub(super) calls: f64,
-    /// By the clock.
-    pub(super) wall_s: f64,
-    /// The same of the neighbours.
+    /// By the clock, without profiling.
     pub(super) base_wall_s: f64,
     /// The sum of the self times recorded.
     pub(super) self_s: f64,
@@ -46,77 +37,25 @@ impl Pair {
 }
 
 /// All pairs by workload and mode.
-#[derive(Debug, Default)]
-pub(super) struct Slices {
-    pairs: BTreeMap<(String, usize), Vec<Pair>>,
-    rounds: usize,
-}
+#[derive(Debug)]
+pub(super) struct Slices(pub(super) BTreeMap<(String, usize), Vec<Pair>>);
 
 impl Slices {
-    /// Reads the output of the script. Slices of mode 0 are without profiling.
-    pub(super) fn read(text: &str) -> Self {
-        let mut slices = Self::default();
-        let mut lines: Vec<(usize, &str, Slice)> = Vec::new();
-        for line in text.lines() {
-            if line.starts_with("round ") {
-                slices.add_round(&lines);
-                lines.clear();
-            } else if let Some(slice) = read_line(line) {
-                lines.push(slice);
-            }
+    /// Reads the output of the script.
+    pub(super) fn read(printed: &str) -> Result<Self, String> {
+        let mut slices = BTreeMap::<_, Vec<Pair>>::new();
+        for (workload, mode, [cpu_s, base_cpu_s, calls, base_wall_s, self_s]) in runs(printed)? {
+            let mode = mode.parse().map_err(|_| format!("{mode} is no number of a mode"))?;
+            let pair = Pair { cpu_s, base_cpu_s, calls, base_wall_s, self_s };
+            slices.entry((workload.to_owned(), mode)).or_default().push(pair);
         }
-        slices
-    }
-
-    fn add_round(&mut self, lines: &[(usize, &str, Slice)]) {
-        for three in lines.windows(3) {
-            let [(before_mode, before_name, before), (mode, name, slice), (after_mode, after_name, after)] =
-                three
-            else {
-                continue;
-            };
-            if *mode == 0
-                || (*before_mode, *after_mode) != (0, 0)
-                || before_name != name
-                || after_name != name
-            {
-                continue;
-            }
-            let pair = Pair {
-                cpu_s: slice.cpu_s,
-                base_cpu_s: (before.cpu_s + after.cpu_s) / 2.0,
-                calls: slice.calls,
-                wall_s: slice.wall_s,
-                base_wall_s: (before.wall_s + after.wall_s) / 2.0,
-                self_s: slice.self_s,
-            };
-            self.pairs.entry(((*name).to_owned(), *mode)).or_default().push(pair);
-        }
-        self.rounds += 1;
-    }
-
-    /// How many rounds were whole.
-    pub(super) fn rounds(&self) -> usize {
-        self.rounds
-    }
-
-    /// All pairs by workload and mode.
-    pub(super) fn pairs(&self) -> &BTreeMap<(String, usize), Vec<Pair>> {
-        &self.pairs
+        Ok(Self(slices))
     }
 
     /// The pairs of a workload in a mode.
     pub(super) fn of(&self, workload: &str, mode: usize) -> &[Pair] {
-        self.pairs.get(&(workload.to_owned(), mode)).map_or(&[], Vec::as_slice)
+        self.0.get(&(workload.to_owned(), mode)).map_or(&[], Vec::as_slice)
     }
-}
-
-fn read_line(line: &str) -> Option<(usize, &str, Slice)> {
-    let mut words = line.split_whitespace();
-    let (mode, workload) = (words.next()?.parse().ok()?, words.next()?);
-    let mut number = || words.next()?.parse::<f64>().ok();
-    let (cpu_s, calls, wall_s, self_s) = (number()?, number()?, number()?, number()?);
-    (cpu_s > 0.0 && wall_s > 0.0).then_some((mode, workload, Slice { cpu_s, calls, wall_s, self_s }))
 }
 
 /// A median with its 95 % interval.
@@ -146,18 +85,6 @@ impl Estimate {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slice_is_compared_with_its_neighbours_of_the_same_work() {
-        let slices = Slices::read(
-            "0 loop 1.0 0 1.0 0\n2 loop 2.2 10 2.4 1.5\n0 loop 3.0 0 3.0 0\n3 fib 1 1 1 1\n0 fib 1 0 1 0\nround 1\n\
-             0 loop 1.0 0 1.0 0\n2 loop 1.1 10 1.0 1.0\n",
-        );
-        assert_eq!((slices.rounds(), slices.pairs().len()), (1, 1));
-        let [pair] = slices.of("loop", 2) else { panic!("{slices:?}") };
-        assert!((pair.added() - 0.1).abs() < 1e-12 && (pair.added_s() - 0.2).abs() < 1e-12);
-        assert_eq!((pair.calls, pair.self_s, pair.base_wall_s), (10.0, 1.5, 2.0));
-    }
 
     #[test]
     fn the_interval_holds_the_median_in_95_of_100_cases() {
