@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use treering_formats::{read_any, trg};
+use fastrand::Rng;
+use treering_formats::trg;
 use treering_profile::{NodeId, Profile};
 
 use crate::frame::Bench;
-use crate::measure::succeed;
+use crate::measure::{profile, succeed};
 
 /// Commands of a shell that take half a second or so. `text` is a file of lines with numbers.
 const PROGRAMS: [&str; 24] = [
@@ -53,54 +54,28 @@ pub(super) fn is_bad(host: &str) -> bool {
     host.ends_with("37")
 }
 
-/// The same numbers on every machine.
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// SplitMix64.
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit.max(1) as u64) as usize
-    }
-
-    fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// A number of samples where so many are expected: from the distribution of Poisson.
-    fn poisson(&mut self, expected: f64) -> u64 {
-        // In parts, as the power of e becomes too small to be held.
-        let (mut left, mut count) = (expected, 0);
-        while left > 0.0 {
-            let part = left.min(200.0);
-            left -= part;
-            let limit = (-part).exp();
-            let mut product = self.fraction();
-            while product > limit {
-                count += 1;
-                product *= self.fraction();
-            }
+/// A number of samples where so many are expected: from the distribution of Poisson.
+fn poisson(random: &mut Rng, expected: f64) -> u64 {
+    // In parts, as the power of e becomes too small to be held.
+    let (mut left, mut count) = (expected, 0);
+    while left > 0.0 {
+        let part = left.min(200.0);
+        left -= part;
+        let limit = (-part).exp();
+        let mut product = random.f64();
+        while product > limit {
+            count += 1;
+            product *= random.f64();
         }
-        count
     }
+    count
 }
 
 /// Records every program. Returns the profiles of each, without what the tables leave out.
 pub(super) fn record(bench: &Bench, folder: &Path) -> Result<Vec<Vec<Profile>>, String> {
-    let mut random = Random::new(1);
+    let mut random = Rng::with_seed(1);
     let lines: String =
-        (0..120_000).map(|at| format!("{at} {} {}\n", random.below(99_999), random.next())).collect();
+        (0..120_000).map(|at| format!("{at} {} {}\n", random.u32(..99_999), random.u64(..))).collect();
     let program: String = (0..600)
         .map(|at| {
             format!(
@@ -122,9 +97,7 @@ pub(super) fn record(bench: &Bench, folder: &Path) -> Result<Vec<Vec<Profile>>, 
                 eprintln!("note: a program is left out: {error}");
                 break;
             }
-            let bytes = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-            let (_, profile, _) = read_any(&bytes).map_err(|error| format!("{}: {error}", file.display()))?;
-            profiles.extend(plain(profile));
+            profiles.extend(plain(profile(&file)?));
         }
         recorded.extend((!profiles.is_empty()).then_some(profiles));
     }
@@ -155,7 +128,7 @@ pub(super) struct Drawn {
 
 /// Writes so many profiles, in the order of their days.
 pub(super) fn draw(recorded: &[Vec<Profile>], number: usize, folder: &Path) -> Result<Vec<Drawn>, String> {
-    let mut random = Random::new(2);
+    let mut random = Rng::with_seed(2);
     let mut files = Vec::with_capacity(number);
     for at in 0..number {
         let (program, of_program) = (at % recorded.len(), at / recorded.len());
@@ -173,7 +146,7 @@ pub(super) fn draw(recorded: &[Vec<Profile>], number: usize, folder: &Path) -> R
 
 /// One profile, drawn from a recorded one: each stack has as many samples as sampling it again might give. Of stacks with
 /// one sample, every other one is another stack that is as rare.
-fn drawn(base: &Profile, at: usize, number: usize, host: &str, random: &mut Random) -> Profile {
+fn drawn(base: &Profile, at: usize, number: usize, host: &str, random: &mut Rng) -> Profile {
     let mut profile = base.clone();
     let nodes = profile.tree.len();
     let metrics: Vec<_> = profile.metrics().map(|(id, _)| id).collect();
@@ -184,9 +157,9 @@ fn drawn(base: &Profile, at: usize, number: usize, host: &str, random: &mut Rand
     let mut of_node = vec![0; nodes];
     for (node, &count) in counted.iter().enumerate().filter(|(_, count)| **count > 0) {
         let fault = if node == hottest && is_bad(host) { 3.0 } else { 1.0 };
-        let drawn = random.poisson(count as f64 * fault);
+        let drawn = poisson(random, count as f64 * fault);
         let place = match count {
-            1 if random.below(2) == 0 => rare(&mut profile, nodes, random.below(4000)),
+            1 if random.bool() => rare(&mut profile, nodes, random.u64(..4000)),
             _ => node,
         };
         of_node.resize(of_node.len().max(place + 1), 0);
@@ -208,9 +181,9 @@ fn drawn(base: &Profile, at: usize, number: usize, host: &str, random: &mut Rand
 }
 
 /// One of a program's rare stacks: a stack of the recording with one more call, of a function of the recording.
-fn rare(profile: &mut Profile, nodes: usize, number: usize) -> usize {
-    let mut random = Random::new(number as u64);
-    let above = NodeId::from_usize(random.below(nodes));
-    let function = profile.tree.function(NodeId::from_usize(1 + random.below(nodes - 1)));
+fn rare(profile: &mut Profile, nodes: usize, number: u64) -> usize {
+    let mut random = Rng::with_seed(number);
+    let above = NodeId::from_usize(random.usize(..nodes));
+    let function = profile.tree.function(NodeId::from_usize(1 + random.usize(..nodes - 1)));
     profile.tree.child(above, function, None).index()
 }
