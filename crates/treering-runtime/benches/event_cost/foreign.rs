@@ -21,29 +21,19 @@ const PEERS: [(&str, &str, bool); 5] = [
 ];
 
 pub(crate) fn measure(effort: Effort, directory: &Path, table: &mut Table) {
-    for kind in ["staticlib", "cdylib"] {
-        let name =
-            format!("C, call graph, {}", if kind == "cdylib" { "shared library" } else { "static library" });
-        match c_program(kind, "scope.c", directory).and_then(|program| run(&program, effort, directory)) {
-            Ok(text) => add_lines(table, true, &text.replace("C, call graph", &name)),
-            Err(reason) => table.leave_out(&name, &reason),
-        }
-    }
-    match c_program("staticlib", "cbs.cc", directory).and_then(|program| run(&program, effort, directory)) {
-        Ok(text) => add_lines(table, true, &text),
-        Err(reason) => table.leave_out("CBS", &reason),
-    }
+    let mut add = |name: &str, is_ours: bool, program: Result<PathBuf, String>| match program
+        .and_then(|program| run(&program, effort, directory))
+    {
+        Ok(text) => add_lines(table, is_ours, &text.replace("C, call graph", name)),
+        Err(reason) => table.leave_out(name, &reason),
+    };
+    add("C, call graph, static library", true, c_program("staticlib", "scope.c", directory));
+    add("C, call graph, shared library", true, c_program("cdylib", "scope.c", directory));
+    add("CBS", true, c_program("staticlib", "cbs.cc", directory));
     for (program, name, is_ours) in PEERS {
-        match peer(program).and_then(|program| run(&program, effort, directory)) {
-            Ok(text) => add_lines(table, is_ours, &text),
-            Err(reason) => table.leave_out(name, &reason),
-        }
+        add(name, is_ours, peer(program));
     }
-    let compiled = compile("c++", &["-std=c++17"], "cbs_like.cc", directory, &[]);
-    match compiled.and_then(|program| run(&program, effort, directory)) {
-        Ok(text) => add_lines(table, false, &text),
-        Err(reason) => table.leave_out("like CBS", &reason),
-    }
+    add("like CBS", false, compile("c++", &["-std=c++17"], "cbs_like.cc", directory, &[]));
 }
 
 fn run(program: &Path, effort: Effort, directory: &Path) -> Result<String, String> {
