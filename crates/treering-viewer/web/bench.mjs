@@ -5,10 +5,9 @@
 //   node bench.mjs time
 //
 // FOLDER is `dist/release` of speedscope's npm package. Where a viewer shows no picture in time, or its page
-// crashes, the numbers are `{"tool", "none"}`, which says so.
-// Both are measured by the same means: what is
-// drawn by hooks in the browser's own drawing functions, work by Chromium's counters of the main
-// thread's tasks, memory by Chromium's account of each JavaScript heap and its typed arrays.
+// crashes, the numbers are `{"tool", "none"}`, which says so. Both are measured by the same means: what is drawn by hooks
+// in the browser's own drawing functions, work by Chromium's counters of the main thread's tasks, memory by Chromium's
+// account of each JavaScript heap and its typed arrays.
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -53,8 +52,7 @@ const TIMES = 15;
 
 /** The least, the median and the largest. */
 function spread(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  return [sorted[0], sorted[sorted.length >> 1], sorted.at(-1)].map((one) => Math.round(one * 10) / 10);
+  return [0, 0.5, 1].map((part) => Math.round(quantile(values, part) * 10) / 10);
 }
 
 /** The processor time of the worker's part of it, in node. */
