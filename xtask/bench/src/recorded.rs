@@ -48,7 +48,9 @@ impl Flat {
 
     fn sum(&self, function: &str, key: &str) -> f64 {
         let rows = self.0["functions"].as_array().into_iter().flatten();
-        rows.filter(|row| row["function"] == function).filter_map(|row| row[key].as_f64()).sum()
+        let costs = rows.filter(|row| row["function"] == function).filter_map(|row| row[key].as_f64());
+        // The sum of no numbers is -0.
+        costs.sum::<f64>() + 0.0
     }
 
     fn run_cost(&self) -> f64 {
