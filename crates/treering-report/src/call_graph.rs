@@ -233,7 +233,7 @@ impl<'a> Listing<'a> {
                 let outside =
                     |arc: &&Arc| arc.caller.is_none_or(|caller| members.binary_search(&caller).is_err());
                 let arcs = members.iter().flat_map(|&member| self.graph.callers(member));
-                arcs.filter(outside).map(|arc| self.caller_line(arc, cost.calls_from_outside)).collect()
+                arcs.filter(outside).map(|arc| self.caller_line(arc)).collect()
             }
         };
         // The largest caller is next to the function, as gprof has it.
@@ -260,16 +260,15 @@ impl<'a> Listing<'a> {
     }
 
     fn caller_lines(&self, function: FunctionId) -> Vec<Line<'_>> {
-        let of_calls = self.calls_from_others(function);
         let arcs = self.graph.callers(function).filter(|arc| !arc.is_recursive());
-        arcs.map(|arc| self.caller_line(arc, of_calls)).collect()
+        arcs.map(|arc| self.caller_line(arc)).collect()
     }
 
-    fn caller_line(&self, arc: &Arc, of_calls: u64) -> Line<'_> {
+    fn caller_line(&self, arc: &Arc) -> Line<'_> {
         let name = arc.caller.map_or("<spontaneous>", |caller| self.name(caller));
         let recursive =
             arc.from_caller.total.is_zero() && !arc.total_cost.is_zero() || self.is_within_cycle(arc);
-        self.arc_line(arc, name, arc.from_caller, of_calls, recursive)
+        self.arc_line(arc, name, arc.from_caller, recursive)
     }
 
     fn callees(&self, subject: &Subject) -> Vec<Line<'_>> {
@@ -277,9 +276,8 @@ impl<'a> Listing<'a> {
             Subject::Function(cost) => {
                 let arcs = self.graph.callees(cost.function).filter(|arc| !arc.is_recursive());
                 arcs.map(|arc| {
-                    let of_calls = self.calls_from_others(arc.callee);
                     let recursive = self.is_within_cycle(arc);
-                    self.arc_line(arc, self.name(arc.callee), arc.to_callee, of_calls, recursive)
+                    self.arc_line(arc, self.name(arc.callee), arc.to_callee, recursive)
                 })
                 .collect()
             }
@@ -290,14 +288,7 @@ impl<'a> Listing<'a> {
         self.gather(lines, "callee")
     }
 
-    fn arc_line<'n>(
-        &'n self,
-        arc: &Arc,
-        name: &'n str,
-        part: Part,
-        of_calls: u64,
-        recursive: bool,
-    ) -> Line<'n> {
+    fn arc_line<'n>(&'n self, arc: &Arc, name: &'n str, part: Part, recursive: bool) -> Line<'n> {
         let apportioned = arc.source == ArcSource::Apportioned;
         let detail = self.details.arc(arc);
         let exact = self.exact.arc_cells(arc);
@@ -305,7 +296,7 @@ impl<'a> Listing<'a> {
             name: Cow::Borrowed(name),
             part,
             calls: arc.calls,
-            of_calls,
+            of_calls: self.of_calls(arc),
             recursive,
             apportioned,
             detail,
@@ -335,6 +326,18 @@ impl<'a> Listing<'a> {
         let cycle = |function| self.graph.function(function).and_then(|cost| cost.cycle);
         self.graph.presentation == Presentation::CollapsedCycles
             && arc.caller.is_some_and(|caller| cycle(caller).is_some() && cycle(caller) == cycle(arc.callee))
+    }
+
+    /// The calls of which those of an arc are a part, as gprof has them: where a cycle counts as one function, those that
+    /// lead into it, and none for calls within it, which are of nobody's cost.
+    fn of_calls(&self, arc: &Arc) -> u64 {
+        let collapsed = self.graph.presentation == Presentation::CollapsedCycles;
+        let cycle = self.graph.function(arc.callee).and_then(|cost| cost.cycle).filter(|_| collapsed);
+        match cycle {
+            Some(_) if self.is_within_cycle(arc) => 0,
+            Some(cycle) => self.graph.cycles[cycle].calls_from_outside,
+            None => self.calls_from_others(arc.callee),
+        }
     }
 
     fn calls_from_others(&self, function: FunctionId) -> u64 {
@@ -477,7 +480,7 @@ impl<'a> Listing<'a> {
             lines.push("treering count --tree measures the values marked ~");
         }
         if self.graph.presentation == Presentation::CollapsedCycles && !self.graph.cycles.is_empty() {
-            lines.push("a cycle counts as one function: calls within it cost nothing");
+            lines.push(COLLAPSED);
         }
         if self.graph.totals == TotalSource::Missing && self.graph.counts_apart() {
             lines.push("this was counted by function: what functions cost with all they called is not known");
@@ -497,6 +500,10 @@ impl<'a> Listing<'a> {
         text
     }
 }
+
+/// The note on cycles that count as one function.
+const COLLAPSED: &str = "a cycle counts as one function: calls within it cost nothing\n\
+                         <cycle>: a member's children leave the others out, its callers have parts of the whole cycle";
 
 /// The note on calls that were counted separately from the costs.
 const COUNTED: &str = "calls are exact, and missing where they were not counted";

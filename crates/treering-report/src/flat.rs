@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use treering_analysis::{
-    CallGraph, Details, ExactCost, FlatRow, FunctionSpread, Interval, Measure, RunSpread, SortKey,
-    TotalSource, flat,
+    CallGraph, Details, ExactCost, FlatRow, FunctionSpread, Interval, Measure, Presentation, RunSpread,
+    SortKey, TotalSource, flat,
 };
 use treering_profile::{FunctionId, Ports, Profile, Unit};
 
@@ -286,7 +286,11 @@ impl<'a> Listing<'a> {
             );
         }
         if self.graph.functions.iter().any(|cost| cost.cycle.is_some()) {
-            lines.push("<cycle>: functions that reach each other");
+            let collapsed = self.graph.presentation == Presentation::CollapsedCycles && self.has_totals();
+            lines.push(match collapsed {
+                true => "<cycle>: functions that reach each other; the total of each leaves out the others",
+                false => "<cycle>: functions that reach each other",
+            });
         }
         lines.extend((!no_room_for.is_empty()).then_some(no_room.as_str()));
         let mut text = style.dim(&format!("\n{}", style.wrap_lines(&lines.join("\n"))));

@@ -297,7 +297,7 @@ fn collapsed_cycles_have_a_block_of_their_own() {
         index  % total    self µs  children µs      called     function
                             1.701     14.300        1/1          <spontaneous>
         [1]      100.0      1.701     14.300         1       main [1]
-                           13.300      0.700        1/2          even <cycle 1> [3]
+                           13.300      0.700        1/1          even <cycle 1> [3]
                             0.300      0.000        1/1          fact [6]
         -------------------------------------------------------------------------------
                            13.300      0.700        1/1          main [1]
@@ -305,15 +305,15 @@ fn collapsed_cycles_have_a_block_of_their_own() {
                            10.300      0.700         2           even <cycle 1> [3]
                             3.000      0.000         1           odd <cycle 1> [4]
         -------------------------------------------------------------------------------
-                                                    1/2          odd <cycle 1> [4] (recursive)
-                           13.300      0.700        1/2          main [1]
+                                                     1           odd <cycle 1> [4] (recursive)
+                           13.300      0.700        1/1          main [1]
         [3]       68.7     10.300      0.700         2       even <cycle 1> [3]
                             0.700      0.000        1/1          log [5]
-                                                    1/1          odd <cycle 1> [4] (recursive)
+                                                     1           odd <cycle 1> [4] (recursive)
         -------------------------------------------------------------------------------
-                                                    1/1          even <cycle 1> [3] (recursive)
+                                                     1           even <cycle 1> [3] (recursive)
         [4]       18.7      3.000      0.000         1       odd <cycle 1> [4]
-                                                    1/2          even <cycle 1> [3] (recursive)
+                                                     1           even <cycle 1> [3] (recursive)
         -------------------------------------------------------------------------------
                             0.700      0.000        1/1          even <cycle 1> [3]
         [5]        4.4      0.700      0.000         1       log [5]
@@ -334,8 +334,18 @@ fn collapsed_cycles_have_a_block_of_their_own() {
         callers add up to its self and children cost, callees to its children cost; % is of the whole run
         called: from this caller / from all others; on the numbered line + recursive calls
         a cycle counts as one function: calls within it cost nothing
+        <cycle>: a member's children leave the others out, its callers have parts of the whole cycle
     "#]],
     );
+}
+
+/// Each member of a cycle has its self cost and what it called outside; so the total is not that of the calls.
+#[test]
+fn totals_of_members_of_a_collapsed_cycle_are_said_to_leave_out_the_others() {
+    let profile = counted();
+    let graph = CallGraph::of(&profile, &basis(&profile), Presentation::CollapsedCycles);
+    let text = flat_text(&profile, &graph, &Style::default(), &Options::default());
+    assert!(text.contains("reach each other; the total of each leaves out the others"), "{text}");
 }
 
 #[test]
