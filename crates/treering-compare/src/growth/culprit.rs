@@ -28,7 +28,7 @@ pub struct Culprit {
     /// How the number of calls grows, and what one costs, where calls were counted. Recursive calls are part of what a
     /// call costs.
     pub calls: Option<(Curve, Form)>,
-    /// The chain of callers that most of its cost comes from, from the first one to itself.
+    /// The chain of callers that most of its growth comes from, from the first one to itself.
     pub chain: Vec<usize>,
     /// It and the functions below it, from the one that is foretold to cost most; itself first.
     pub parts: Vec<FunctionPart>,
@@ -68,7 +68,8 @@ pub(super) fn find(
         (0..functions.len()).map(|function| function > 0 && grows(function)).collect();
     let cost = |function: usize| total(function).map_or(0.0, |total| total.model.at(foretold));
     let explained = if grower.has_calls { EXPLAINED } else { EXPLAINED_WITHOUT_CALLS };
-    let within = within(grower, run, &candidates, functions, totals);
+    let growing = growing(grower, run, functions, totals);
+    let within = within(grower, &candidates, &growing);
     let is_explained = |function: usize| {
         let mut below =
             within.iter().filter(|((above, callee), _)| *above == function && *callee != function);
@@ -82,7 +83,7 @@ pub(super) fn find(
         function,
         total_cost: total(function)?.clone(),
         calls: outer[function].clone().zip(per_call(function)),
-        chain: chain(grower, function, totals),
+        chain: chain(grower, function, &growing, totals),
         parts,
         elsewhere,
     })
@@ -97,47 +98,48 @@ fn outer_calls(grower: &Grower) -> Vec<Option<Curve>> {
     sums.iter().map(|sum| grower.calls(sum)).collect()
 }
 
-/// By candidate and candidate below it, or itself, the cost of the latter there that is foretold and grows as fast as the
-/// run. Contexts of samples are too small to be fitted: there, it is divided as the cost at the largest size is.
-fn within(
-    grower: &Grower,
-    run: &Curve,
-    candidates: &[bool],
-    functions: &[FunctionGrowth],
-    totals: &[Sum],
-) -> HashMap<(usize, usize), f64> {
+/// By context, the cost that is foretold of it with all it calls, and that grows as fast as the run. Contexts of samples are
+/// too small to be fitted: there, that of a function is divided as the cost at the largest size is.
+fn growing(grower: &Grower, run: &Curve, functions: &[FunctionGrowth], totals: &[Sum]) -> Vec<f64> {
     let foretold = grower.fitter.foretold();
     let fast = |model: &Model| -> f64 {
         let terms = model.terms().filter(|(form, _)| *form >= run.form);
         terms.map(|(form, coefficient)| coefficient * form.at(foretold)).sum()
     };
     let last = |costs: &[u64]| costs.last().map_or(0.0, |&cost| cost as f64);
+    let contexts = grower.contexts.nodes.iter().zip(totals);
+    let cost = contexts.map(|(node, total)| match &functions[node.function].total_cost {
+        Some(whole) if grower.is_sampled && last(&whole.costs) > 0.0 => {
+            fast(&whole.model) * last(&total.costs) / last(&whole.costs)
+        }
+        _ => fast(&total.models.all),
+    });
+    cost.collect()
+}
+
+/// By candidate and candidate below it, or itself, the cost of the latter there that grows.
+fn within(grower: &Grower, candidates: &[bool], growing: &[f64]) -> HashMap<(usize, usize), f64> {
     let mut within = HashMap::new();
     for (at, node) in grower.contexts.nodes.iter().enumerate().filter(|(_, node)| candidates[node.function]) {
-        let cost = match &functions[node.function].total_cost {
-            Some(whole) if grower.is_sampled && last(&whole.costs) > 0.0 => {
-                fast(&whole.model) * last(&totals[at].costs) / last(&whole.costs)
-            }
-            _ => fast(&totals[at].models.all),
-        };
         for above in grower.contexts.chain(at) {
             let above = grower.contexts.nodes[above].function;
             if candidates[above] {
-                *within.entry((above, node.function)).or_insert(0.0) += cost;
+                *within.entry((above, node.function)).or_insert(0.0) += growing[at];
             }
         }
     }
     within
 }
 
-/// The chain of callers of the context in which a function costs most.
-fn chain(grower: &Grower, function: usize, totals: &[Sum]) -> Vec<usize> {
+/// The chain of callers of the context in which a function grows most, or else costs most.
+fn chain(grower: &Grower, function: usize, growing: &[f64], totals: &[Sum]) -> Vec<usize> {
     let nodes = &grower.contexts.nodes;
     let last = |at: usize| totals[at].costs.last().copied();
     let own = (0..nodes.len()).filter(|&at| nodes[at].function == function);
-    let Some(most) = own.max_by(|&a, &b| last(a).cmp(&last(b)).then_with(|| b.cmp(&a))) else {
-        return Vec::new();
+    let order = |&a: &usize, &b: &usize| {
+        growing[a].total_cmp(&growing[b]).then_with(|| last(a).cmp(&last(b))).then_with(|| b.cmp(&a))
     };
+    let Some(most) = own.max_by(order) else { return Vec::new() };
     let mut chain: Vec<usize> =
         grower.contexts.chain(most).map(|at| nodes[at].function).filter(|&of| of > 0).collect();
     chain.reverse();

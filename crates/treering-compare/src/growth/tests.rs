@@ -98,6 +98,15 @@ fn the_function_whose_calls_grow_dearer_is_the_culprit() {
     assert_eq!(name(culprit.elsewhere[0].function), "main");
 }
 
+/// `work` costs most when `load` calls it, at every size that was run.
+#[test]
+fn the_chain_of_the_culprit_is_the_one_along_which_it_grows() {
+    let scaling = scaling(|n| vec![("main;load;work", 500_000 * n, 1), ("main;search;work", 10 * n * n, 1)]);
+    let culprit = scaling.culprit.as_ref().expect("there is one");
+    let chain: Vec<_> = culprit.chain.iter().map(|&at| scaling.functions[at].name.as_str()).collect();
+    assert_eq!(chain, ["main", "search", "work"]);
+}
+
 /// Its loop calls `leaf` n² times at the same cost each: it is `pairs` that is called once.
 #[test]
 fn a_callee_whose_calls_cost_the_same_is_not_the_culprit() {
