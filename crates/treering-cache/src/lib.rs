@@ -19,6 +19,7 @@
 //! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
+#![cfg_attr(test, allow(clippy::print_stdout, reason = "a test says what it skipped"))]
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::hash::{BuildHasher as _, RandomState};
