@@ -205,8 +205,15 @@ fn commits_of_one_second_stand_in_the_order_of_the_repository() {
         (&document["steps"][0]["index"], &document["steps"][0]["to"]),
         (&2.into(), &commits[2].clone().into())
     );
-    let text = session.output(&bench("history", &[]));
-    assert!(text.contains("▲ +10.0 %"), "{text}");
+    let outcome = session.run(&bench("history", &[]));
+    assert!(outcome.stdout.contains("▲ +10.0 %") && outcome.stderr.is_empty(), "{outcome:#?}");
+    // Without the repository nothing tells their order.
+    std::fs::remove_dir_all(session.path(".git")).expect("it is there");
+    let outcome = session.run(&bench("history", &[]));
+    assert!(
+        outcome.stderr.starts_with("note: commits of one second are in the order in which"),
+        "{outcome:#?}"
+    );
 }
 
 /// Every commit on a machine, and the last ones on a slower one, too.

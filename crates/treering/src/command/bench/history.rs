@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
-use treering_archive::{Archive, Manifest, Summary, median, metric};
+use treering_archive::{Archive, Manifest, Summary, Version, median, metric};
 use treering_compare::{Difference, Options, change_points, compare};
 use treering_formats::trg;
 use treering_measure::Outcome as Judgement;
@@ -101,6 +101,7 @@ impl History {
         if is_time(name) && leave_out_other_machines(&mut found, name) {
             runs = latest(&archive, &found)?;
         }
+        note_order(&runs);
         let all = runs.len();
         let commits = measured(runs, name);
         if commits.is_empty() {
@@ -308,11 +309,34 @@ fn latest(archive: &Archive, found: &[Summary]) -> Result<Vec<Manifest>, Failure
     Ok(runs)
 }
 
+/// The commit of a run. Others may write into an archive: what is no number is not passed to git, which could take it for
+/// an option.
+fn commit_of(run: &Manifest) -> Option<&str> {
+    let is_number = |commit: &&str| commit.bytes().all(|letter| letter.is_ascii_hexdigit());
+    run.version.commit.as_deref().filter(is_number)
+}
+
+/// Says that nothing tells the order of some commits.
+fn note_order(runs: &[Manifest]) {
+    let are_of_one_second = |one: &Version, other: &Version| {
+        one.commit != other.commit && one.committed.is_some() && one.committed == other.committed
+    };
+    let mut pairs = runs.windows(2);
+    if pairs.any(|pair| are_of_one_second(&pair[0].version, &pair[1].version))
+        && order_of_commits(runs).is_none()
+    {
+        tell!(
+            "note: commits of one second are in the order in which they were measured, as the current folder's repository \
+             does not know them"
+        );
+    }
+}
+
 /// By commit, its place among those behind the last one that all of them have in common, parents before children; nothing
 /// where the current folder's repository does not know all of them. Times of commits have whole seconds, in each of which
 /// `git rebase` makes several commits, and are of the clocks of several machines.
 fn order_of_commits(runs: &[Manifest]) -> Option<BTreeMap<String, usize>> {
-    let commits = runs.iter().map(|run| run.version.commit.as_deref()).collect::<Option<Vec<&str>>>()?;
+    let commits = runs.iter().map(commit_of).collect::<Option<Vec<&str>>>()?;
     let of = |words: &[&str]| git(Path::new("."), &[words, &commits].concat());
     let common = of(&["merge-base", "--octopus"])?;
     let behind = of(&["rev-list", "--topo-order", "--reverse", &format!("^{common}")])?;
@@ -368,7 +392,8 @@ fn measured(runs: Vec<Manifest>, name: &str) -> Vec<Measured> {
 
 /// How many commits lie between those of two runs; nothing where a run is of no commit, or git here does not know them.
 fn commits_between(before: &Manifest, after: &Manifest) -> Option<u64> {
-    let commit = |run: &'_ Manifest| run.version.commit.clone().filter(|_| run.version.dirty == Some(false));
+    let commit =
+        |run: &'_ Manifest| commit_of(run).filter(|_| run.version.dirty == Some(false)).map(str::to_owned);
     let range = format!("{}..{}", commit(before)?, commit(after)?);
     let count: u64 = git(Path::new("."), &["rev-list", "--count", &range])?.parse().ok()?;
     count.checked_sub(1)
