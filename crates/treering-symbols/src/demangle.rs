@@ -8,6 +8,7 @@ use treering_profile::Piece;
 use crate::cpp_name::{cpp_name, longest_name};
 use crate::plt;
 use crate::spelling::spelled;
+use crate::symbol_table::RESOLVER;
 
 /// Names demangled once each, however many frames they occur in.
 ///
@@ -34,7 +35,8 @@ impl Demangler {
 /// Suffixes of functions that the compiler cloned, split or specialised are shown after the name
 /// as in `f(int) [clone .cold]`, and no longer hide that the name is mangled. The version of a
 /// dynamic symbol (`@@GLIBC_2.17`) is dropped, and so are suffixes that make local names unique and are no clones
-/// (`.llvm.123`, `.lto_priv.0`). A stub of the linkage table keeps its `@plt`.
+/// (`.llvm.123`, `.lto_priv.0`). A stub of the linkage table keeps its `@plt`, and code that chooses a
+/// function when the program is loaded its `@ifunc`.
 ///
 /// C++ names are as people write them: without return types, without default arguments of the standard library's
 /// templates, such as allocators, and without inline namespaces. [`demangle_fully`] has all of that. Where only the types
@@ -58,8 +60,10 @@ enum Spelling {
 }
 
 fn demangle_with(linkage_name: &str, spelling: Spelling) -> String {
-    if let Some(symbol) = linkage_name.strip_suffix(plt::STUB).filter(|symbol| !symbol.is_empty()) {
-        return demangle_with(symbol, spelling) + plt::STUB;
+    for mark in [plt::STUB, RESOLVER] {
+        if let Some(symbol) = linkage_name.strip_suffix(mark).filter(|symbol| !symbol.is_empty()) {
+            return demangle_with(symbol, spelling) + mark;
+        }
     }
     let unversioned = linkage_name.split_once("@").map_or(linkage_name, |(name, _)| name);
     if unversioned.is_empty() {
@@ -250,6 +254,7 @@ mod tests {
     #[test]
     fn stubs_of_linkage_tables_are_told_from_functions() {
         assert_eq!(demangle("sprintf@plt"), "sprintf@plt");
+        assert_eq!(demangle("memcpy@@GLIBC_2.14@ifunc"), "memcpy@ifunc");
         assert_eq!(demangle("_Znwm@plt"), "operator new(unsigned long)@plt");
         assert_eq!(demangle("*ABS*+0x9f550@plt"), "*ABS*+0x9f550@plt");
     }

@@ -50,6 +50,9 @@ pub(crate) struct NamedSymbol {
     pub(crate) until: u64,
 }
 
+/// What the name of code that chooses a function ends with: it has the function's own name (`STT_GNU_IFUNC`).
+pub(crate) const RESOLVER: &str = "@ifunc";
+
 /// How many symbols before an address are looked at for one that holds it. Only functions within
 /// functions, as assembly makes them, need more than one.
 const NESTING: usize = 64;
@@ -108,8 +111,12 @@ impl<'o, 'a> SymbolTable<'o, 'a> {
         let same = near().skip_while(|symbol| symbol.start != chosen.start);
         let same = same.take_while(|symbol| symbol.start == chosen.start);
         let same = same.filter(|symbol| (symbol.size > 0) == sized && symbol.section == chosen.section);
-        let named = same.filter_map(|symbol| Some((symbol.obscurity, self.name(symbol)?)));
-        let (_, name) = named.min_by_key(|(obscurity, name)| preference(*obscurity, name))?;
+        let named = same.filter_map(|symbol| Some((symbol, self.name(symbol)?)));
+        let rank = |symbol: &Symbol, name: &str| (symbol.chooses, preference(symbol.obscurity, name));
+        let (symbol, mut name) = named.min_by_key(|(symbol, name)| rank(symbol, name))?;
+        if symbol.chooses {
+            name += RESOLVER;
+        }
         let next = behind.first().map_or(u64::MAX, |symbol| symbol.start);
         let end = if sized { chosen.start.saturating_add(chosen.size) } else { u64::MAX };
         Some(NamedSymbol { start: chosen.start, name, has_size: sized, until: next.min(end) })

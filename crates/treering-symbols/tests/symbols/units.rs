@@ -83,6 +83,19 @@ fn a_label_does_not_reach_into_the_code_of_another_unit() {
     assert_eq!(name_at(&program, end_of_code(&program) - 1), "label");
 }
 
+/// As `strlen` of the C library does, which is the code that chooses one.
+#[test]
+fn code_that_chooses_a_function_is_told_from_the_function() {
+    const SOURCE: &str = ".text\n.globl _start\n_start: nop\n\
+        .macro resolver name\n.globl \\name\n.type \\name, @gnu_indirect_function\n\\name: nop\n.size \\name, 1\n.endm\n\
+        resolver chosen\nresolver _Z3onei\n\
+        .type chooser, @function\nchooser: nop\n.size chooser, 1\n\
+        .globl named\n.type named, @gnu_indirect_function\n.set named, chooser\n.size named, 1\n";
+    let Some(program) = build("resolvers", &[("a.s", SOURCE, &[])]) else { return };
+    let name = |of: &str| name_at(&program, symbol(&program, of).0);
+    assert_eq!(["chosen", "_Z3onei", "named"].map(name), ["chosen@ifunc", "one(int)@ifunc", "chooser"]);
+}
+
 #[test]
 fn blocks_of_haskell_belong_to_the_functions_around_them() {
     const SOURCE: &str = "module Main where\nimport Data.Bits\nimport Data.List (foldl')\n\
