@@ -18,6 +18,9 @@ use crate::{Problem, ReadError, ReadReport};
 /// How long a line may be; names of functions of C++ have some ten thousand bytes.
 pub(crate) const LONGEST_LINE: u64 = 1 << 20;
 
+/// The command whose output has all that is read.
+const FIELDS: &str = "perf script -F comm,pid,tid,time,event,period,ip,sym,dso";
+
 /// Reads the output of perf script from memory; see [`read_from`].
 ///
 /// # Errors
@@ -120,6 +123,8 @@ struct Reader {
     compact_at: usize,
     placeless: u64,
     skipped: u64,
+    /// Whether there were events without frames, or addresses without names, that are no samples by themselves.
+    incomplete: bool,
     /// Whether samples have frames on lines of their own, and so end with an empty line.
     chains: bool,
     /// Whether a sample was followed by another at once, so that its line is all that there is of each.
@@ -143,6 +148,7 @@ impl Reader {
             compact_at: 1 << 20,
             placeless: 0,
             skipped: 0,
+            incomplete: false,
             chains: false,
             lone_lines: false,
             texts: false,
@@ -200,8 +206,9 @@ impl Reader {
     /// A line that is no sample's first one: a frame that is not indented or has no line above it, a
     /// thread's name and nothing else, or nothing that is known.
     fn other(&mut self, text: &[u8]) -> Result<(), Problem> {
-        let frame = line::Frame::parse(text).filter(|frame| frame.symbol.len() + frame.module.len() > 0);
-        if let Some(frame) = frame {
+        let address = line::Frame::parse(text);
+        self.incomplete |= address.is_some();
+        if let Some(frame) = address.filter(|frame| frame.symbol.len() + frame.module.len() > 0) {
             if self.sample.is_none() {
                 self.begin(&Header::default())?;
             }
@@ -361,6 +368,7 @@ impl Reader {
         let Some(sample) = self.sample.take() else { return Ok(()) };
         let Some(thread) = sample.thread else {
             self.skipped += 1;
+            self.incomplete |= !sample.names[1].is_empty();
             return Ok(());
         };
         let event = match sample.event {
@@ -424,7 +432,12 @@ impl Reader {
             self.sample.as_ref().is_some_and(|sample| self.chains || !sample.closed && !self.lone_lines);
         self.end_sample()?;
         if self.import.profile.metadata.losses.samples == 0 {
-            return Err(Problem::Empty("samples").into());
+            let incomplete = format!("its samples have no addresses with names; {FIELDS} prints them");
+            return Err(match self.incomplete {
+                true => Problem::missing(incomplete),
+                false => Problem::Empty("samples"),
+            }
+            .into());
         }
         self.import.report.unfinished = cut || in_sample;
         self.add_notes();
@@ -435,7 +448,10 @@ impl Reader {
         let import = &mut self.import;
         import.note_count("lines that are neither a sample nor a frame were passed over", self.skipped);
         import.report.notes.extend(name_metrics(&mut import.profile, &self.events));
-        import.note_count("samples have no frames, so they are charged to their threads", self.placeless);
+        let all = self.placeless == import.profile.metadata.losses.samples;
+        let how = if all { format!(" ({FIELDS} prints frames)") } else { String::new() };
+        let placeless = format!("samples have no frames, so they are charged to their threads{how}");
+        import.note_count(&placeless, self.placeless);
         import.note_if(
             self.one_number,
             "samples have one number, which is taken as that of the thread; perf script -F +pid tells the processes as \

@@ -203,6 +203,22 @@ fn lost_samples_and_lines_that_cannot_be_used_are_noted() {
     }
 }
 
+/// `perf script -F comm,event`, `-F ip`, and `-F comm,tid,event`, which tells the threads at least.
+#[test]
+fn fields_that_are_missing_are_named() {
+    let fields = "perf script -F comm,pid,tid,time,event,period,ip,sym,dso prints";
+    for text in
+        ["     demo cpu-clock: \n     demo cpu-clock: \n", "\n\t            1135\n\n\n\t            1136\n"]
+    {
+        let error = perf_script::read(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, format!("its samples have no addresses with names; {fields} them"));
+    }
+    let (_, report) =
+        perf_script::read(b"     demo 25714 cpu-clock: \n     demo 25714 cpu-clock: \n").unwrap();
+    let said = format!("samples have no frames, so they are charged to their threads ({fields} frames): 2");
+    assert!(report.notes.contains(&said), "{report:?}");
+}
+
 #[test]
 fn text_that_is_no_output_of_perf_script_is_an_error() {
     let error = |text: &[u8]| perf_script::read(text).unwrap_err().to_string();
