@@ -2,7 +2,8 @@
 
 use std::io;
 
-use treering_x86::{Refusal, decode};
+use treering_x86::memory::{Access, MemoryUse, Operand};
+use treering_x86::{Decoded, Refusal, Register, decode};
 
 use crate::address_space::AddressSpace;
 use crate::areas::tree_layout::SLOTS as CONTEXT_SLOTS;
@@ -151,6 +152,9 @@ impl<'a, 't> TraceWriter<'a, 't> {
         if let Some(length) = self.space.program.regions.cut(&decoded, &window) {
             decoded.truncate(length);
         }
+        if self.space.program.regions.is_written_often(at) {
+            decoded.truncate(up_to_store(&decoded));
+        }
         let result = match decoded.is_empty() {
             true if self.first == self.space.cache.blocks.len() => {
                 self.write_nothing(at, window.is_empty()).map(Some)
@@ -183,4 +187,17 @@ impl<'a, 't> TraceWriter<'a, 't> {
         self.emitter.batch.written.push(Written { block, return_check: None, returned_to: false });
         Ok(Continuation::None)
     }
+}
+
+/// The number of instructions up to the first that writes to memory other than the stack, with it: it may change those
+/// behind it.
+fn up_to_store(decoded: &[Decoded]) -> usize {
+    let (mut memory, mut operands) = (MemoryUse::default(), Vec::new());
+    let mut stores = |one: &Decoded| {
+        operands.clear();
+        memory.operands(one, &mut operands);
+        let writes = |operand: &Operand| operand.access != Access::Read;
+        operands.iter().any(|operand| writes(operand) && operand.base_only() != Some(Register::RSP))
+    };
+    decoded.iter().position(&mut stores).map_or(decoded.len(), |at| at + 1)
 }

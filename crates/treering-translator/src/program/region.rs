@@ -522,6 +522,11 @@ impl Regions {
         self.own_writers.contains(&(address & !(PAGE - 1)))
     }
 
+    /// Whether the page of an address is written so often that writes to it are no longer noticed.
+    pub(crate) fn is_written_often(&self, address: u64) -> bool {
+        self.restless.contains(&(address & !(PAGE - 1)))
+    }
+
     /// Lets the program write to a page again.
     pub(crate) fn release(&mut self, address: u64, thread: &mut StoppedThread<'_>) -> io::Result<()> {
         let page = address & !(PAGE - 1);
