@@ -104,10 +104,10 @@ fn programs_that_follow_each_other_at_a_path_have_their_own_counts() {
     let second = SAME_PATH.variant("other", &["-DOTHER"]).build().expect("the compiler is installed");
     let of = |n: u64| 3 * n + 2;
     for (options, end) in
-        [("", "rm same"), ("", "true"), ("--tree", "rm same"), ("--tree", "rm same; cp $1 same")]
+        [("", "rm same"), ("", "true"), ("--tree", "rm same"), ("--tree", "rm same; cp \"$1\" same")]
     {
-        let steps = format!("cp $1 same; ./same 1; rm same; cp $2 same; ./same 2; {end}");
-        let counted = format!("exec \"$0\" count {options} -- sh -c '{steps}' sh $1 $2");
+        let steps = format!("cp \"$1\" same; ./same 1; rm same; cp \"$2\" same; ./same 2; {end}");
+        let counted = format!("exec \"$0\" count {options} -- sh -c '{steps}' sh \"$1\" \"$2\"");
         let paths = [&first, &second].map(|path| path.to_str().expect("it is text"));
         let (status, _, told) = script(&session, &counted, &paths);
         assert_eq!(status, Some(0), "{told}");
@@ -131,10 +131,10 @@ fn code_of_files_that_are_gone_has_no_names() {
     let first = SAME_PATH.build().expect("the compiler is installed");
     let second = SAME_PATH.variant("other", &["-DOTHER"]).build().expect("the compiler is installed");
     let paths = [&first, &second].map(|path| path.to_str().expect("it is text"));
-    let deleted = "cp $1 same; ./same 1 same; cp $2 same";
-    let written = "cp $1 same; ./same 1; cat $2 > same";
+    let deleted = "cp \"$1\" same; ./same 1 same; cp \"$2\" same";
+    let written = "cp \"$1\" same; ./same 1; cat \"$2\" > same";
     for (steps, file) in [(deleted, "same (deleted)"), (written, "same")] {
-        let counted = format!("exec \"$0\" count -- sh -c '{steps}' sh $1 $2");
+        let counted = format!("exec \"$0\" count -- sh -c '{steps}' sh \"$1\" \"$2\"");
         let (status, _, told) = script(&session, &counted, &paths);
         assert_eq!(status, Some(0), "{told}");
         let flat = session.json("--flat", &[]);

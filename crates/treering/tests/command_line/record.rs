@@ -238,7 +238,7 @@ fn programs_that_follow_each_other_at_a_path_have_their_own_names() {
     let session = Session::new();
     let paths = [build(SAME_PATH.recipe()), build(SAME_PATH.variant("other", &["-DOTHER"]))];
     let paths = paths.each_ref().map(|path| path.to_str().expect("target directories are UTF-8"));
-    let script = "cp $1 same; ./same 600 same; cp $2 same; ./same 1200";
+    let script = "cp \"$1\" same; ./same 600 same; cp \"$2\" same; ./same 1200";
     let flat = session.record(&[], &words(&["sh", "-c", script, "sh", paths[0], paths[1]]));
     flat.assert_self_shares(&[("first", 0.333), ("second", 0.667)]);
 }
@@ -249,7 +249,7 @@ fn a_file_that_is_written_to_after_its_program_ran_names_nothing() {
     let session = Session::new();
     let paths = [build(SAME_PATH.recipe()), build(SAME_PATH.variant("other", &["-DOTHER"]))];
     let paths = paths.each_ref().map(|path| path.to_str().expect("target directories are UTF-8"));
-    let script = "cp $1 same; ./same 600; cat $2 > same";
+    let script = "cp \"$1\" same; ./same 600; cat \"$2\" > same";
     let outcome = session.record_any(&[], &words(&["sh", "-c", script, "sh", paths[0], paths[1]]));
     assert!(outcome.stderr.contains("same was deleted, replaced or written to"), "{outcome:#?}");
     let flat = session.flat(&[]);
