@@ -10,6 +10,9 @@ use crate::workspace;
 const CRATES: [&str; 5] =
     ["treering-events", "treering-macros", "treering-memory", "treering-runtime", "treering-temporary"];
 
+/// The crates of others that these use.
+const FOREIGN: [&str; 2] = ["libc", "pin-project-lite"];
+
 /// Sections of manifests that only the workspace's own tests need.
 const FOR_TESTS: [&str; 4] = ["[dev-dependencies]", "[[example]]", "[[bench]]", "[[test]]"];
 
@@ -60,7 +63,7 @@ fn without_tests(manifest: &str) -> String {
 fn workspace_manifest(whole: &str, library: &str) -> String {
     let is_ours = |line: &str| {
         let name = line.split(['=', '.']).next().unwrap_or_default().trim();
-        name == "libc" || name == library || CRATES.contains(&name)
+        FOREIGN.contains(&name) || name == library || CRATES.contains(&name)
     };
     let mut manifest = "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n".to_owned();
     let mut section = "";
