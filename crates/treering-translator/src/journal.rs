@@ -23,6 +23,7 @@ use crate::counting::slow_path::{News, PartialExecution, SlowPathCounts, Transfe
 use crate::journal::chunk::Chunks;
 use crate::journal::ended::EndedJournals;
 use crate::journal::record::{Bytes, Kind};
+use crate::program::file_version::Version;
 use crate::program::region::Region;
 use crate::sys;
 use crate::sys::shared_memory::SharedMemory;
@@ -243,6 +244,8 @@ impl Journal {
             let file = region.file.as_ref().filter(|_| region.hidden.is_none());
             let offset = file.map_or(0, |(_, offset)| *offset);
             bytes.u64(region.start).u64(region.end).u64(offset).u32(region.vdso.into());
+            let version = region.version.map_or([0; Version::WORDS], Version::to_words);
+            version.into_iter().for_each(|word| _ = bytes.u64(word));
             bytes.path(file.map_or(Path::new(""), |(path, _)| path));
             self.chunks.add(&bytes.framed(Kind::Region))?;
         }

@@ -23,6 +23,7 @@ use crate::counting::slow_path::{JournaledCount, PartialExecution, Transfer};
 use crate::journal::RUN;
 use crate::journal::ended::EndedReader;
 use crate::journal::record::{Content, Kind, records};
+use crate::program::file_version::Version;
 use crate::program::region::{NO_REGION, Region};
 use crate::sys;
 use crate::sys::layout::{AREAS_PER_SEGMENT, FIRST_COUNTER, SAVED_COUNTS, SELECTED, THREAD_AREA};
@@ -459,6 +460,10 @@ fn slots(file: &File, from: u64, slot: u32, count: usize) -> io::Result<Vec<u64>
 fn region(mut content: Content<'_>, number: u32) -> Option<Region> {
     let (start, end, offset) = (content.u64()?, content.u64()?, content.u64()?);
     let vdso = content.u32()? != 0;
+    let mut version = [0; Version::WORDS];
+    for word in &mut version {
+        *word = content.u64()?;
+    }
     let path = content.path();
     let file = (!path.as_os_str().is_empty()).then_some((path, offset));
     Some(Region {
@@ -468,7 +473,7 @@ fn region(mut content: Content<'_>, number: u32) -> Option<Region> {
         stack: false,
         file,
         hidden: None,
-        version: None,
+        version: (version != [0; Version::WORDS]).then(|| Version::of_words(version)),
         vdso,
         changes: false,
         number,

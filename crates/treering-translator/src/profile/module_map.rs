@@ -114,7 +114,7 @@ impl Places {
             let (own, path) = (path, path.to_string_lossy());
             let name = if *number == 1 { path.into_owned() } else { format!("{path} ({number})") };
             let place = hidden.as_deref().unwrap_or(own);
-            // The version is nothing where it is not known, as of files read from a journal.
+            // The version is nothing where it is not known.
             let is_same = version.is_none() || Version::of(place) == version;
             let layout = Layout::read(place).filter(|_| is_same).unwrap_or_default();
             let is_kept = is_same && (hidden.is_some() || version.is_some() && kept < MOST_KEPT);

@@ -16,6 +16,20 @@ pub(crate) struct Version {
 }
 
 impl Version {
+    /// How many numbers it is in a journal.
+    pub(crate) const WORDS: usize = 5;
+
+    /// Its numbers, which are not all 0: no file has the inode 0.
+    pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
+        let (seconds, nanoseconds) = self.modified;
+        [self.device, self.inode, self.size, seconds.cast_unsigned(), nanoseconds.cast_unsigned()]
+    }
+
+    /// The version with these numbers.
+    pub(crate) fn of_words([device, inode, size, seconds, nanoseconds]: [u64; Self::WORDS]) -> Self {
+        Self { device, inode, size, modified: (seconds.cast_signed(), nanoseconds.cast_signed()) }
+    }
+
     pub(crate) fn of(path: &Path) -> Option<Self> {
         Self::of_found(&path.metadata().ok()?)
     }
