@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{BufReader, ErrorKind, IsTerminal as _, Read};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -312,7 +313,17 @@ fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
         return Ok(Box::new(std::io::stdin().lock()));
     }
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    refuse_device(path, &file)?;
     Ok(Box::new(file))
+}
+
+/// Devices such as `/dev/zero` have no end. A terminal has one, which a user types.
+fn refuse_device(path: &Path, file: &File) -> Result<(), Failure> {
+    let is_device = file.metadata().is_ok_and(|metadata| metadata.file_type().is_char_device());
+    if is_device && !file.is_terminal() {
+        return Err(Failure::new(format_args!("cannot read {}: it is a device", path.display())));
+    }
+    Ok(())
 }
 
 /// The bytes of a file, or of standard input for `-`.
@@ -322,7 +333,9 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
         std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
         return Ok(bytes);
     }
-    std::fs::read(path).map_err(|error| unreadable(path, &error))
+    let mut bytes = Vec::new();
+    input(path)?.read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+    Ok(bytes)
 }
 
 /// When a file, or for `-` the one at standard input, was written: nanoseconds since 1970. 0 if that is not known.

@@ -30,6 +30,16 @@ fn a_file_that_is_not_executable_ends_with_126() {
     assert_eq!(outcome.shell_status(), 126, "{outcome:#?}");
 }
 
+/// `/dev/zero` has no end, and was read until there was no memory.
+#[test]
+fn a_device_is_not_read_as_a_profile() {
+    let session = Session::new();
+    for command in [&["report", "/dev/zero"][..], &["merge", "-o", "all.trg", "/dev/zero", "/dev/zero"]] {
+        let outcome = session.run(command);
+        assert!(outcome.error().contains("cannot read /dev/zero: it is a device"), "{outcome:#?}");
+    }
+}
+
 /// As in a shell, for each way to start a program.
 #[test]
 fn a_script_whose_interpreter_is_missing_ends_with_127() {
