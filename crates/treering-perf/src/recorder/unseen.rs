@@ -40,7 +40,10 @@ impl Recorder {
         let cost = self.profile.run_cost(self.metrics[0].0);
         let share = 100.0 * cost as f64 / cpu.max(1) as f64;
         let reason = match self.session.counts_what_it_samples(0) {
-            true => "this kernel does not tell the time of each thread",
+            true => "the kernel did not state the time of each thread, as it does when one ends",
+            false if cost > cpu => {
+                "each sample stands for the mean interval, and the intervals were shorter than that on average"
+            }
             false => "only one of the processor's modes was sampled, while the CPU time is that of both",
         };
         self.profile.metadata.note(format!("costs add up to {share:.1} % of the CPU time: {reason}"));

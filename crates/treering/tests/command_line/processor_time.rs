@@ -115,9 +115,8 @@ fn costs_that_are_not_the_processor_time_are_said_to_be_a_part_of_it() {
     let unwaited = UNWAITED.build().expect("the compiler is installed");
     let outcome =
         session.record_any(&["-e", "cpu-clock", "--user-only"], &program(&unwaited, &["alone", "20"]));
-    assert!(
-        outcome.stderr.contains("% of the CPU time: only one of the processor's modes"),
-        "{}",
-        outcome.stderr
-    );
+    // A recorder that waits for a processor draws intervals late, and then the costs may be above the CPU time.
+    let reasons = ["only one of the processor's modes", "each sample stands for the mean interval"];
+    let is_said = |reason: &str| outcome.stderr.contains(&format!("% of the CPU time: {reason}"));
+    assert!(reasons.into_iter().any(is_said), "{}", outcome.stderr);
 }
