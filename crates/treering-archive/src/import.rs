@@ -69,7 +69,7 @@ fn read(json: &[u8]) -> Result<Value, serde_json::Error> {
                     word.len()
                 }
                 None => {
-                    // What stands behind a backslash ends no text.
+                    // A backslash takes the next letter into the text, also a quotation mark.
                     let taken = if is_quoted && letter == b'\\' { 2.min(rest.len()) } else { 1 };
                     is_quoted ^= letter == b'"';
                     text.extend(&rest[..taken]);

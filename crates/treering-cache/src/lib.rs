@@ -156,7 +156,7 @@ impl Cache {
     }
 }
 
-/// Whoever owns a link can point it elsewhere at any time, also behind the check of where it leads.
+/// Refuses a folder behind a link of another user, who can point it elsewhere after the check of where it leads.
 fn refuse_links_of_others(folder: &Path, owner: u32) -> io::Result<()> {
     let is_theirs = |path: &&Path| {
         let found = path.symlink_metadata();

@@ -29,7 +29,7 @@ pub enum Reason {
     },
     /// A call costs more or less in the function itself.
     CostPerCall {
-        /// What else is counted as its own; nothing where its self cost is all.
+        /// The other costs that are counted as its own; nothing where its self cost is all.
         with: Option<Parts>,
     },
     /// It is the only function with other code that ran, and most of the change is elsewhere: where this says.
@@ -43,7 +43,7 @@ pub enum Reason {
     },
 }
 
-/// What is counted as the cost of a function, and is not spent in the function itself.
+/// Costs that are counted as those of a function, and are not spent in the function itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     /// The cost of the function with all of it.
@@ -65,7 +65,7 @@ pub struct Cause {
     pub reason: Reason,
     /// How much of the change it explains, in the metric's unit.
     pub part: i128,
-    /// What makes up for most of it, where the change of the run is what is left of larger ones.
+    /// The change that makes up for most of it, where larger changes in both directions nearly cancel.
     pub against: Option<Against>,
 }
 
@@ -184,8 +184,8 @@ fn library_call(
     most.filter(|(_, of_calls)| of_calls / part >= 0.5)
 }
 
-/// What is counted as the cost of a function: functions that are parts of their callers, and libraries unless they cost
-/// the same.
+/// The costs that are counted as those of a function: of functions that are parts of it, and of libraries unless they
+/// cost the same.
 fn parts(
     contexts: &Contexts,
     function: GroupIndex,

@@ -46,7 +46,7 @@ fn more_calls_and_dearer_calls_are_told_apart() {
 
 /// Of two functions one costs as much less as the other costs more, but for 1.
 #[test]
-fn what_makes_up_for_the_cause_is_known() {
+fn the_change_that_makes_up_for_the_cause_is_known() {
     let run = |first: u32, second: u32| {
         let end = first + second;
         trace(&format!(

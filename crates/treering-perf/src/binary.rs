@@ -239,7 +239,7 @@ pub(crate) struct Binaries {
     vdso: [Option<Rc<Binary>>; 2],
 }
 
-/// What is found where a file was mapped from.
+/// The result of opening the path of a mapped file.
 #[derive(Debug)]
 pub(crate) enum Found {
     Binary(Rc<Binary>),

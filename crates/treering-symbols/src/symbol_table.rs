@@ -50,7 +50,7 @@ pub(crate) struct NamedSymbol {
     pub(crate) until: u64,
 }
 
-/// What the name of code that chooses a function ends with: it has the function's own name (`STT_GNU_IFUNC`).
+/// The ending of the name of code that chooses a function, which has the function's own name (`STT_GNU_IFUNC`).
 pub(crate) const RESOLVER: &str = "@ifunc";
 
 /// How many symbols before an address are looked at for one that holds it. Only functions within

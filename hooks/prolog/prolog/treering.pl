@@ -426,7 +426,7 @@ end_ports(Catcher, Settings) :-
     ),
     warn_of_depth(Catcher, Deepest).
 
-%   What the goal has loaded or asserted has no wrappers, and what it has loaded again has none any more.
+%   Predicates that the goal has loaded or asserted have no wrappers; those that it has loaded again lost theirs.
 
 say_uncounted(Settings) :-
     catch(selected(Settings, Heads), _, Heads = []),
@@ -1266,7 +1266,7 @@ begin_kernel(Label, Start, Settings) :-
 
 :- meta_predicate under_kernel(0).
 
-%   What the goal has left is cut before the end, since that may call clean-ups of the goal.
+%   Choice points of the goal are cut before the end, since that may call clean-ups of the goal.
 
 under_kernel(Goal) :-
     profiler(_, cputime),
@@ -1630,7 +1630,7 @@ raised(GoalText, Error0, 2) :-
     without_our_caller(Error0, Error),
     print_as_swipl([init_goal_failed(Error, GoalText), init_goal(goal_raised(Error), GoalText)]).
 
-%   What is not defined is called by the command's own predicates where the goal itself is not.
+%   The caller of an undefined goal is a predicate of the command, which the message leaves out.
 
 without_our_caller(error(existence_error(procedure, Name), context(Caller, _)), Error) :-
     nonvar(Caller),

@@ -165,7 +165,7 @@ impl Compare {
             true => terminal::print(&text)?,
             false => terminal::print(&treering_report::in_ascii(&text))?,
         }
-        // What was measured is not lost if there is no room for them.
+        // Printed before: a full disk loses the files, and not the result.
         self.files.write(&comparison.measured(&self.files, &verdict), markdown)?;
         Ok(ExitCode::from(status))
     }

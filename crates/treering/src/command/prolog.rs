@@ -298,7 +298,7 @@ fn no_profile(folder: &Path, status: ExitStatus, ports: bool) -> Failure {
             let failure = Failure::new(format_args!("{how} before the profile was written; what was recorded is lost"));
             if ports { failure } else { failure.hint("with --ports the profile is in a file while the goal runs") }
         }
-        // What was wrong with an option or the goal, Prolog has said.
+        // Prolog has said already which option or goal was wrong.
         (false, None) if status.code() == Some(2) => Failure::new("the goal was not called"),
         (false, Some(how)) => Failure::new(format_args!("{how} before the goal was called")),
         (false, None) => Failure::new("SWI-Prolog ended before the goal could be profiled").hint(

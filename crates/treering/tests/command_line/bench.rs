@@ -353,7 +353,7 @@ fn where_nothing_can_be_written_nothing_is_kept_and_it_is_said() {
 
 /// An archive in which another file is in the place of the folder for new ones.
 #[test]
-fn what_cannot_be_kept_is_not_measured() {
+fn an_archive_that_cannot_be_written_is_refused_before_measuring() {
     let session = Session::new();
     script(&session, "p", "touch ran");
     treering_archive::Archive::open(&session.path("runs")).expect("it can be made");
@@ -432,7 +432,7 @@ fn runs_without_a_partner_and_with_other_parameters_are_named() {
 
 /// Two programs in two versions; of the second, the head was not counted.
 #[test]
-fn what_one_version_alone_was_measured_in_is_named_and_decides_no_limit() {
+fn metrics_of_one_version_alone_are_named_and_decide_no_limit() {
     use treering_archive::{Archive, Manifest, Measured, Unit, Version};
     let session = Session::new();
     let mut archive = Archive::open(&session.path("runs")).expect("it can be made");

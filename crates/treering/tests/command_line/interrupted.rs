@@ -144,7 +144,7 @@ fn calls_for_which_the_disk_has_no_room_are_not_taken_for_none() {
         if !mounted.is_ok_and(|status| status.success()) {
             return skip("a full disk: no right to mount a small file system");
         }
-        // What is too much for the disk fills it.
+        // A file larger than the disk fills it.
         _ = std::fs::write(directory.join("filler"), vec![0; (64 << 10) - left]);
         let file = format!("{place}/full.trg");
         let outcome = crate::gprof::gprof(&session, &["-q", "-o", &file], &counting, &[]);

@@ -246,7 +246,7 @@ fn an_earlier_profile_is_kept_whatever_collected_it() {
         let earlier = read("treering.trg");
         session.output(&[collector, "-q", "--", "true"]);
         assert_eq!(read("treering.trg.old"), earlier, "{collector}");
-        // What stands in the way of that is said before anything runs.
+        // A file that stands in the way is named before anything runs.
         std::fs::write(session.path("treering.trg.old"), "mine").expect("the folder can be written");
         let outcome = session.run(&[collector, "-q", "--", "touch", "ran"]);
         assert!(outcome.error().contains("treering.trg.old exists"), "{outcome:#?}");

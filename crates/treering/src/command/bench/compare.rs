@@ -66,7 +66,7 @@ struct Pair {
     base: (Summary, Manifest),
     head: (Summary, Manifest),
     judged: Vec<(String, Judged)>,
-    /// What one of both alone was measured in, and whether that is the base.
+    /// The metrics of one of both alone, and whether that is the base.
     one_sided: Vec<(String, bool)>,
 }
 

@@ -79,7 +79,7 @@ impl Run {
     pub fn run(self) -> Outcome {
         let stop = Stop::at_signals()?;
         let mut archive = self.place.open()?;
-        // What cannot be kept is not measured: that may take hours.
+        // An archive that cannot be written is found before the measuring, which may take hours.
         archive.new_input().map_err(failure)?;
         let (jobs, rounds, _built) = match &self.suite {
             None => (self.jobs()?, ROUNDS, None),
