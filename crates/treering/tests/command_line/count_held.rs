@@ -29,10 +29,14 @@ fn count(session: &Session, options: &[&str], command: &[std::ffi::OsString]) ->
     session.run(&all)
 }
 
-/// Runs `treering` with a command before it.
+/// Runs `treering` with a command before it, and with the signals that a [`Session`] gives it.
 fn run_under(session: &Session, start: &[std::ffi::OsString]) -> Outcome {
-    let mut command = Command::new(&start[0]);
-    command.args(&start[1..]).current_dir(session.path("")).env("XDG_CACHE_HOME", session.path("cache"));
+    let mut command = Command::new("/usr/bin/env");
+    command
+        .arg("--default-signal")
+        .args(start)
+        .current_dir(session.path(""))
+        .env("XDG_CACHE_HOME", session.path("cache"));
     Outcome::of(command.output().expect("the command runs"))
 }
 
