@@ -34,7 +34,7 @@ pub(crate) struct Binary {
     /// The file, where its path does not lead to it from here, as in another mount namespace, or may
     /// lead to another one later on.
     pub(crate) kept: Option<File>,
-    /// Which of the files it is that were mapped from its path, from 1.
+    /// Its number among the files that were mapped from its path, from 1.
     pub(crate) version: u32,
     /// Whether its code has 64 bits.
     pub(crate) width: Width,

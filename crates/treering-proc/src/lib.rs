@@ -8,8 +8,7 @@
 //!
 //! Programs are started with the signals and the limit of open files that this process was started with ([`Inherited`]),
 //! which are noted before `main`. Besides that it holds no state, changes nothing but ignored signals, and reads no
-//! symbols. A process may end
-//! at any moment, so a file that cannot be read is nothing and not an error. Linux only.
+//! symbols. A process may end at any moment, so a file that cannot be read is nothing and not an error. Linux only.
 //!
 //! ```
 //! let me = std::process::id();

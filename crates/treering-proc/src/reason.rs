@@ -1,3 +1,5 @@
+//! The words for errors of the system.
+
 use std::io;
 
 /// An error of the system as a part of a sentence: `permission denied`, without the number that the standard library adds.
