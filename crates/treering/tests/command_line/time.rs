@@ -253,7 +253,8 @@ fn a_convoy_is_seen_with_what_ran_under_the_lock() {
     let held = session.flat(&[&part[..], &["--metric", "cpu-clock"]].concat());
     assert!(held.cost("rehash").own > 0.6 * held.run_cost(), "{:#}", held.0);
     let waited = session.flat(&[&part[..], &["--metric", "off-cpu"]].concat());
-    assert!(waited.cost("update_table").total > 0.6 * waited.run_cost(), "{:#}", waited.0);
+    // The main thread waits for the workers all the time.
+    assert!(waited.cost("update_table").total > 0.6 * waited.cost("worker").total, "{:#}", waited.0);
     let before = cells(&course, 0, first.max(2) - 1);
     let before =
         session.flat(&[&before.each_ref().map(|option| &**option)[..], &["--metric", "cpu-clock"]].concat());
