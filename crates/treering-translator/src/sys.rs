@@ -20,7 +20,7 @@ pub(crate) mod syscall_page;
 #[expect(unsafe_code, reason = "system calls")]
 mod ticks;
 #[expect(unsafe_code, reason = "system calls")]
-mod wait;
+pub(crate) mod wait;
 
 pub(crate) use files::{
     ADDRESSES, DESCRIPTORS, NO_LIMIT, OpenWatch, STACK_SIZE, allow_memory, allow_open_files, free_room,

@@ -54,11 +54,12 @@ impl StoppedThread<'_> {
         let r = &mut registers.0;
         (r.rax, r.rdi, r.orig_rax, r.rip) = (libc::SYS_exit as u64, 0, u64::MAX, self.syscall_page);
         sys::set_registers(self.tid, &registers)?;
+        let mut signal = 0;
         loop {
             // A thread that is being killed is not stopped.
-            let _ = sys::resume(self.tid, 0);
+            let _ = sys::resume(self.tid, std::mem::take(&mut signal));
             match sys::wait(self.tid)? {
-                Some((_, Stop::Signal(signal))) => drop(self.hold(signal)?),
+                Some((_, Stop::Signal(arrived))) => signal = self.take_signal(arrived)?.unwrap_or(0),
                 Some((_, Stop::Exited(_) | Stop::Killed(_))) | None => return Ok(()),
                 Some(_) => {}
             }

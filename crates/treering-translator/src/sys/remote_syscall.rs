@@ -5,6 +5,7 @@ use std::io;
 use crate::sys::layout::{CALLS, REQUEST_CALL, ROOM, ROOM_SIZE, SYSCALL_PAGE};
 use crate::sys::mapping_thread::DESCRIPTORS_FOR_MAPPING;
 use crate::sys::syscall_page::LISTED_CALL;
+use crate::sys::wait::{EVENT_STOP, STOPS};
 use crate::sys::{self, Registers, SignalInfo, Stop};
 use treering_proc::status;
 
@@ -107,15 +108,21 @@ impl<'a> StoppedThread<'a> {
         self.reach_border()
     }
 
-    /// Holds a signal that cannot be delivered now. A fault is not held: it comes again when its instruction
-    /// is executed again, and could not be sent in its original form. Returns whether the signal is held.
-    pub(crate) fn hold(&mut self, signal: i32) -> io::Result<bool> {
-        let info = sys::signal_info(self.tid)?;
-        let is_kept = !info.is_of_instruction();
-        if is_kept {
-            self.held.push(HeldSignal { signal, info });
+    /// Handles a signal that is about to be delivered: the signal to resume the thread with, or nothing for a fault.
+    ///
+    /// A signal that stops the process does so at once, as a `SIGCONT` that is sent before the stop is sent again would
+    /// be lost. Any other signal is held. A fault is not held: it comes again when its instruction is executed again, and
+    /// could not be sent in its original form.
+    pub(crate) fn take_signal(&mut self, signal: i32) -> io::Result<Option<i32>> {
+        if STOPS.contains(&signal) && !status::has_signal(self.tid, "SigCgt", signal) {
+            return Ok(Some(signal));
         }
-        Ok(is_kept)
+        let info = sys::signal_info(self.tid)?;
+        if info.is_of_instruction() {
+            return Ok(None);
+        }
+        self.held.push(HeldSignal { signal, info });
+        Ok(Some(0))
     }
 
     /// Runs up to the next entry or exit of a system call.
@@ -129,6 +136,8 @@ impl<'a> StoppedThread<'a> {
         self.run_to(sys::resume, |stop| stop == filtered).map(drop)
     }
 
+    /// If its process is stopped meanwhile, the thread runs on, and reports the stop again when it is next resumed, unless
+    /// the process has been continued.
     fn run_to(
         &mut self,
         resume: fn(i32, i32) -> io::Result<()>,
@@ -136,16 +145,23 @@ impl<'a> StoppedThread<'a> {
     ) -> io::Result<Stop> {
         /// A fault may have been pending.
         const MOST_FAULTS: u32 = 16;
-        let mut faults = 0;
+        let (mut signal, mut in_group_stop, mut faults) = (0, false, 0);
         loop {
-            resume(self.tid, 0)?;
+            resume(self.tid, signal)?;
+            signal = 0;
             match sys::wait(self.tid)? {
-                Some((_, stop)) if is_end(stop) => return Ok(stop),
-                Some((_, Stop::Signal(signal))) if self.hold(signal)? => {}
-                Some((_, Stop::Signal(_))) if faults < MOST_FAULTS => faults += 1,
-                Some((_, Stop::Signal(_))) => {
-                    return Err(io::Error::other("no system call can be made in its name"));
+                Some((_, stop)) if is_end(stop) => {
+                    if in_group_stop {
+                        sys::interrupt(self.tid)?;
+                    }
+                    return Ok(stop);
                 }
+                Some((_, Stop::Signal(arrived))) => match self.take_signal(arrived)? {
+                    Some(taken) => signal = taken,
+                    None if faults < MOST_FAULTS => faults += 1,
+                    None => return Err(io::Error::other("no system call can be made in its name")),
+                },
+                Some((_, Stop::Event(EVENT_STOP, reason))) => in_group_stop = STOPS.contains(&reason),
                 Some((_, Stop::Event(..) | Stop::SystemCall)) => {}
                 end => {
                     if let Some((tid, end)) = end {

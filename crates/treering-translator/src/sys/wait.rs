@@ -3,6 +3,12 @@
 use std::cell::RefCell;
 use std::io;
 
+/// `PTRACE_EVENT_STOP`, which the C library's header lacks.
+pub(crate) const EVENT_STOP: i32 = 128;
+
+/// Signals that stop a process which does not handle them.
+pub(crate) const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
 /// The result of waiting for a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
@@ -33,19 +39,19 @@ pub(crate) fn expect_no_stop_signals() {
 
 thread_local! {
     /// Stops that came while the tracer waited for something else.
-    static STOPS: RefCell<Vec<(i32, Stop)>> = const { RefCell::new(Vec::new()) };
+    static AGAIN: RefCell<Vec<(i32, Stop)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Reports the stop or the end of a thread again to the next wait for any thread: the kernel reports it only once.
 pub(crate) fn tell_again(tid: i32, stop: Stop) {
-    STOPS.with_borrow_mut(|stops| stops.push((tid, stop)));
+    AGAIN.with_borrow_mut(|stops| stops.push((tid, stop)));
 }
 
 /// Waits for a thread that the calling thread traces: a certain one, or any if `tid` is −1.
 ///
 /// Nothing if no thread is left. `EINTR` is returned only when it waits for any.
 pub(crate) fn wait(tid: i32) -> io::Result<Option<(i32, Stop)>> {
-    if let Some(stop) = STOPS.with_borrow_mut(|stops| if tid == -1 { stops.pop() } else { None }) {
+    if let Some(stop) = AGAIN.with_borrow_mut(|stops| if tid == -1 { stops.pop() } else { None }) {
         return Ok(Some(stop));
     }
     let mut status = 0;

@@ -17,8 +17,8 @@ use crate::program::program_code::ProgramCode;
 use crate::sys::layout::{COUNTERS, OWN_GS, ROOM_SIZE, SEGMENT_SIZE, SYSCALL_PAGE, SYSCALL_PAGE_SIZE};
 use crate::sys::remote_syscall::{HeldSignal, RemoteSyscalls, StoppedThread};
 use crate::sys::syscall_page::BEHIND_CALL;
+use crate::sys::wait::EVENT_STOP;
 use crate::sys::{self, Registers, Stop};
-use crate::tracer::event_loop::EVENT_STOP;
 use crate::tracer::inject::{FILTERED, give_area, prepare_running};
 use crate::tracer::memory_conflict::taken;
 use crate::tracer::rseq::Restartable;
@@ -283,12 +283,13 @@ fn stop_again(thread: &mut StoppedThread<'_>) -> io::Result<()> {
     let mut registers = sys::registers(tid)?;
     registers.0.orig_rax = u64::MAX;
     sys::set_registers(tid, &registers)?;
+    let mut signal = 0;
     loop {
         sys::interrupt(tid)?;
-        sys::resume(tid, 0)?;
+        sys::resume(tid, std::mem::take(&mut signal))?;
         match sys::wait(tid)? {
             Some((_, Stop::Event(EVENT_STOP, _))) => return Ok(()),
-            Some((_, Stop::Signal(signal))) => drop(thread.hold(signal)?),
+            Some((_, Stop::Signal(arrived))) => signal = thread.take_signal(arrived)?.unwrap_or(0),
             Some((_, Stop::Event(..) | Stop::SystemCall)) => {}
             Some((_, Stop::Exited(_) | Stop::Killed(_))) | None => {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));

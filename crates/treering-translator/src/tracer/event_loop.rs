@@ -2,13 +2,11 @@
 
 use std::io;
 
+use crate::sys::wait::{EVENT_STOP, STOPS};
 use crate::sys::{self, Stop};
 use crate::tracer::state::Tracer;
 use crate::tracer::thread::Thread;
 use crate::tracer::thread_stop::ThreadStop;
-
-/// `PTRACE_EVENT_STOP`, which the C library's header lacks.
-pub(crate) const EVENT_STOP: i32 = 128;
 
 impl Tracer {
     /// Adds the first process, whose parent is not traced.
@@ -94,15 +92,14 @@ impl Tracer {
         if self.stands_still(tid)? {
             return Ok(());
         }
-        match signal {
-            libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU => sys::listen(tid),
-            _ => {
-                if self.stopped {
-                    self.freeze(tid)?;
-                }
-                // A thread killed meanwhile may stand anywhere, and reports its end itself.
-                if sys::is_dying(tid) { Ok(()) } else { self.resume(tid) }
-            }
+        if self.stopped {
+            self.freeze(tid)?;
         }
+        // After a remote system call, it cannot: it reports the stop again when it is resumed.
+        if STOPS.contains(&signal) && sys::listen(tid).is_ok() {
+            return Ok(());
+        }
+        // A thread killed meanwhile may stand anywhere, and reports its end itself.
+        if sys::is_dying(tid) { Ok(()) } else { self.resume(tid) }
     }
 }

@@ -16,8 +16,10 @@ use crate::journal::{Journal, Store};
 use crate::model::ModelOptions;
 use crate::program::watch::Watcher;
 use crate::surroundings::Surroundings;
+use crate::sys::remote_syscall::HeldSignal;
 use crate::sys::shared_memory::SharedMemory;
 use crate::sys::syscall_page::syscall_page;
+use crate::sys::wait::STOPS;
 use crate::sys::{self, Registers};
 use crate::tracer::affinity::Affinity;
 use crate::tracer::dispatch::Refused;
@@ -213,8 +215,8 @@ impl Tracer {
     /// Resumes a thread, and sends again the signals that could not be delivered before.
     pub(crate) fn resume(&mut self, tid: i32) -> io::Result<()> {
         if let Some(thread) = self.threads.get_mut(&tid) {
-            let goes_on = |signal| STOPS.contains(&signal) && is_to_continue(tid);
-            for held in thread.held.drain(..).filter(|held| !goes_on(held.signal)) {
+            let is_sent = |held: &mut HeldSignal| !would_discard(tid, held.signal);
+            for held in thread.held.extract_if(.., is_sent) {
                 if held.signal < FIRST_REAL_TIME {
                     // Pending signals of one kind become one.
                     thread.sent.retain(|sent| sent.signal != held.signal);
@@ -266,9 +268,6 @@ impl Tracer {
     }
 }
 
-/// Signals that stop a process; `SIGCONT` discards them.
-const STOPS: [i32; 4] = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
-
 /// The error of a remote system call, with a likely cause: the process's own seccomp filters, beside ours and
 /// those that the tracer is under, hold for that call too.
 fn may_be_refused(pid: i32, error: io::Error) -> io::Error {
@@ -284,7 +283,13 @@ fn may_be_refused(pid: i32, error: io::Error) -> io::Error {
     error
 }
 
-/// Whether a thread's process has been continued meanwhile: sending a stop again would undo that.
-fn is_to_continue(tid: i32) -> bool {
-    ["SigPnd", "ShdPnd"].into_iter().any(|line| has_signal(tid, line, libc::SIGCONT))
+/// Whether a signal, if it was sent now, would discard a signal that is still to be delivered: those that stop a process
+/// and `SIGCONT` discard each other.
+fn would_discard(tid: i32, signal: i32) -> bool {
+    let is_pending = |other| ["SigPnd", "ShdPnd"].into_iter().any(|line| has_signal(tid, line, other));
+    match signal {
+        libc::SIGCONT => STOPS.into_iter().any(is_pending),
+        signal if STOPS.contains(&signal) => is_pending(libc::SIGCONT),
+        _ => false,
+    }
 }
