@@ -205,6 +205,13 @@ extern "C" fn mark(terms: Term, _arity: c_int, _control: Control) -> Outcome {
     TRUE
 }
 
+/// `'$tr_note'(+Text)`: a sentence for those who read the profile.
+extern "C" fn note(terms: Term, _arity: c_int, _control: Control) -> Outcome {
+    let Some(sentence) = text(terms) else { return FALSE };
+    treering_runtime::note(&sentence);
+    TRUE
+}
+
 /// `'$tr_ticks'(-Ticks)`: the clock of the recording.
 extern "C" fn ticks(terms: Term, _arity: c_int, _control: Control) -> Outcome {
     outcome(unify_integer(terms, treering_runtime::ticks() as i64))
@@ -250,7 +257,7 @@ extern "C" fn thread_ends(_: *mut c_void) {
 
 type Predicate = extern "C" fn(Term, c_int, Control) -> Outcome;
 
-const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 17] = [
+const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 18] = [
     (c"$tr_call", 2, call, NONDETERMINISTIC),
     (c"$tr_exit", 2, exit, 0),
     (c"$tr_exit_open", 2, exit_open, NONDETERMINISTIC),
@@ -261,6 +268,7 @@ const PREDICATES: [(&core::ffi::CStr, c_int, Predicate, c_int); 17] = [
     (c"$tr_end", 1, end, 0),
     (c"$tr_live", 1, live, 0),
     (c"$tr_mark", 1, mark, 0),
+    (c"$tr_note", 1, note, 0),
     (c"$tr_ticks", 1, ticks, 0),
     (c"$tr_call_cost", 1, call_cost, 0),
     (c"$tr_kernel_problem", 1, kernel_problem, 0),

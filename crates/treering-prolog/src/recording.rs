@@ -158,6 +158,10 @@ pub(crate) fn end(writes: bool) -> bool {
     let Some(_ended) = state.take() else { return true };
     treering_runtime::clear_profiler();
     if writes {
+        let lost = LOST.load(Relaxed);
+        if lost > 0 {
+            treering_runtime::note(&format!("{lost} events could not be recorded; counts may be too low"));
+        }
         return treering_runtime::finish();
     }
     treering_runtime::discard();

@@ -39,6 +39,12 @@ pub fn mark(name: &str) {
     marks::add(name.as_bytes());
 }
 
+/// Adds a sentence to the profile that a reader needs to judge its numbers, such as what was not recorded: lower case, no
+/// full stop. Reports say it.
+pub fn note(text: &str) {
+    process::set(setting::NOTE, b"", text.as_bytes());
+}
+
 /// Sets a parameter of the run, such as the size of the problem. It stands in the profile.
 pub fn parameter(name: &str, value: impl Display) {
     session::set(setting::PARAMETER, name.as_bytes(), value.to_string().as_bytes());

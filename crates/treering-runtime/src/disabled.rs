@@ -149,6 +149,9 @@ pub fn finish() -> bool {
 pub fn mark(_name: &str) {}
 
 /// Nothing.
+pub fn note(_text: &str) {}
+
+/// Nothing.
 pub fn point(_description: &str) {}
 
 /// Nothing.

@@ -79,7 +79,7 @@ when_enabled! {
     mod unseen_plugin;
 
     pub use calibrate::set_call_cost;
-    pub use control::{clear_profiler, finish, mark, parameter, point, result, set_profiler};
+    pub use control::{clear_profiler, finish, mark, note, parameter, point, result, set_profiler};
     pub use function::{Call, Function, Place};
     pub use future::Instrumented;
     pub use line::{line, rest_of_line};
@@ -98,7 +98,7 @@ mod options;
 #[cfg(not(feature = "enabled"))]
 pub use disabled::{
     Allocator, Call, Function, Instrumented, Leaf, Place, Scope, Site, allocated, clear_profiler, finish,
-    freed, line, mark, parameter, point, rest_of_line, result, set_call_cost, set_profiler, ticks,
+    freed, line, mark, note, parameter, point, rest_of_line, result, set_call_cost, set_profiler, ticks,
 };
 pub use filter::Filter;
 pub use options::{Kind, Options, Recursion};

@@ -444,8 +444,16 @@ say_uncounted(Condition, Predicates, Message) :-
     (   Labels == []
     ->  true
     ;   Term =.. [Message,Labels],
-        say(warning, treering(Term))
+        warn_and_note(Term)
     ).
+
+%   A warning that the profile has as well, without its hint.
+
+warn_and_note(Term) :-
+    phrase(message(Term), [Format-Arguments|_]),
+    format(string(Text), Format, Arguments),
+    '$tr_note'(Text),
+    say(warning, treering(Term)).
 
 keys(Heads, Keys) :-
     findall(Module:Name/Arity, ( member(Module:Head, Heads), functor(Head, Name, Arity) ), Keys0),

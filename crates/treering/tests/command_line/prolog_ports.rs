@@ -83,6 +83,22 @@ fn the_end_of_a_goal_is_passed_on() {
     assert_eq!(counts(&prolog.profile("throws.trg"))["?- deep(3)"], [1, 0, 0, 0, 1, 0]);
 }
 
+/// A file alone is sent to others, without what was printed.
+#[test]
+fn a_profile_names_the_predicates_that_were_not_counted() {
+    let Some(prolog) = Prolog::new("uncounted") else { return };
+    let output = prolog.output(&format!(
+        "{START}
+        main :- assertz(fresh(1)), call(fresh, _), boxes:loop(3).
+        :- ports(main, 'uncounted.trg')."
+    ));
+    assert!(output.status.success() && text(&output.stderr).contains("not counted, since"), "{output:?}");
+    let told = "not counted, since the goal loaded or asserted their first clause: fresh/1";
+    let profile = prolog.profile("uncounted.trg");
+    let notes: Vec<_> = profile.metadata.notes.iter().map(|note| note.0.as_str()).collect();
+    assert!(notes.contains(&told), "{notes:?}");
+}
+
 /// Wrapping SWI-Prolog's thread-local hook for messages of threads crashes programs with threads.
 #[test]
 fn thread_local_predicates_are_not_wrapped() {
