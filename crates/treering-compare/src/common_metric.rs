@@ -17,8 +17,15 @@ pub(crate) fn common_metric(
 ) -> Result<Sides<MetricId>, NotComparable> {
     let chosen = match wanted {
         Some(name) => {
-            let has = profiles.map(|profile| find(profile, name).is_some());
-            in_both(profiles, name).ok_or_else(|| NotComparable::NotMeasured(has, name.to_owned()))?
+            let has = profiles.map(|profile| !profile.cost_metrics_called(name).is_empty());
+            match in_both(profiles, name).as_slice() {
+                [] => return Err(NotComparable::NotMeasured(has, name.to_owned())),
+                [chosen] => *chosen,
+                many => {
+                    let label = |pair: &Sides<MetricId>| profiles.head.metric_label(pair.head).into_owned();
+                    return Err(NotComparable::Ambiguous(many.iter().map(label).collect()));
+                }
+            }
         }
         None => first_common(profiles).ok_or_else(|| NotComparable::NoMetric(profiles.map(names)))?,
     };
@@ -42,13 +49,12 @@ pub(crate) fn is_period_known_of_one(profiles: Sides<&Profile>, metrics: Sides<M
 }
 
 fn first_common(profiles: Sides<&Profile>) -> Option<Sides<MetricId>> {
-    let named =
-        |id: Option<MetricId>, profile: &Profile| id.map(|id| profile.metrics[id.index()].name.clone());
+    let named = |id: Option<MetricId>, profile: &Profile| id.map(|id| profile.metric_label(id).into_owned());
     let defaults = [profiles.head, profiles.base].map(|profile| named(default_metric(profile), profile));
     let all = names(profiles.head);
     let candidates = defaults.into_iter().flatten().chain(all);
     let (samples, costs): (Vec<_>, Vec<_>) = candidates
-        .filter_map(|name| in_both(profiles, &name))
+        .filter_map(|name| in_both(profiles, &name).first().copied())
         .partition(|&metrics| periods(profiles, metrics).counts_samples());
     costs.first().copied().or_else(|| processor_time(profiles)).or_else(|| samples.first().copied())
 }
@@ -56,23 +62,25 @@ fn first_common(profiles: Sides<&Profile>) -> Option<Sides<MetricId>> {
 /// Processor time in both, whatever it is called.
 fn processor_time(profiles: Sides<&Profile>) -> Option<Sides<MetricId>> {
     let time = |profile: &Profile| {
-        let found = PROCESSOR_TIME.iter().find_map(|name| find(profile, name));
-        found.filter(|id| profile.metrics[id.index()].unit == Unit::Nanoseconds)
+        let mut found = PROCESSOR_TIME.iter().flat_map(|name| profile.cost_metrics_called(name));
+        found.find(|id| profile.metrics[id.index()].unit == Unit::Nanoseconds)
     };
     Some(Sides { base: time(profiles.base)?, head: time(profiles.head)? })
 }
 
 fn names(profile: &Profile) -> Vec<String> {
-    profile.cost_metrics().map(|(_, metric)| metric.name.clone()).collect()
+    profile.cost_metrics().map(|(id, _)| profile.metric_label(id).into_owned()).collect()
 }
 
-fn find(profile: &Profile, name: &str) -> Option<MetricId> {
-    let id = profile.find_metric(name)?;
-    profile.cost_metrics().any(|(known, _)| known == id).then_some(id)
-}
-
-fn in_both(profiles: Sides<&Profile>, name: &str) -> Option<Sides<MetricId>> {
-    Some(Sides { base: find(profiles.base, name)?, head: find(profiles.head, name)? })
+/// The metrics that a name means in both, with one unit, or else with any.
+fn in_both(profiles: Sides<&Profile>, name: &str) -> Vec<Sides<MetricId>> {
+    let (in_base, in_head) =
+        (profiles.base.cost_metrics_called(name), profiles.head.cost_metrics_called(name));
+    let pairs = in_head.iter().flat_map(|&head| in_base.iter().map(move |&base| Sides { base, head }));
+    let (alike, others): (Vec<_>, Vec<_>) = pairs.partition(|pair| {
+        profiles.base.metrics[pair.base.index()].unit == profiles.head.metrics[pair.head.index()].unit
+    });
+    if alike.is_empty() { others } else { alike }
 }
 
 /// A sample's event, unless it is time, and the amount that it stands for.

@@ -29,6 +29,8 @@ pub enum NotComparable {
     NoMetric(Sides<Vec<String>>),
     /// One has not the metric that was asked for. It is named.
     NotMeasured(Sides<bool>, String),
+    /// Several metrics are called what was asked for. All are named, with their units.
+    Ambiguous(Vec<String>),
     /// The metric has another unit in each.
     OtherUnit(String),
     /// It counts samples, and these were not taken alike.
@@ -54,6 +56,7 @@ impl std::fmt::Display for NotComparable {
                 };
                 write!(f, "{which} the metric {name:?}")
             }
+            Self::Ambiguous(names) => write!(f, "the name is that of several metrics: {}", listed(names)),
             Self::OtherRuns(runs) => write!(
                 f,
                 "base is the sum of {} runs and head of {}, so costs cannot be compared",

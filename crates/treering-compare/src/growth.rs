@@ -45,6 +45,8 @@ pub enum NotScalable {
     Twice(f64),
     /// The profile of a size does not have the metric.
     NotMeasured(f64, String),
+    /// Several metrics of the profile of a size are called what was asked for. All are named, with their units.
+    Ambiguous(f64, Vec<String>),
     /// None of the profiles has a metric.
     NoMetric,
     /// The metric has another unit at a size.
@@ -65,6 +67,13 @@ impl std::fmt::Display for NotScalable {
             Self::Twice(size) => write!(f, "the size {size} is there twice"),
             Self::NotMeasured(size, metric) => {
                 write!(f, "the profile of size {size} does not have the metric {metric:?}")
+            }
+            Self::Ambiguous(size, names) => {
+                write!(
+                    f,
+                    "the name is that of several metrics of the profile of size {size}: {}",
+                    names.join(", ")
+                )
             }
             Self::NoMetric => write!(f, "the profiles have no metric"),
             Self::OtherUnit(size, metric) => {
@@ -172,13 +181,18 @@ fn check(sorted: &[Sized<'_>]) -> Result<(), NotScalable> {
 /// The metric in each profile.
 fn common_metric(sorted: &[Sized<'_>], wanted: Option<&str>) -> Result<Vec<MetricId>, NotScalable> {
     let largest = sorted[sorted.len() - 1].profile;
-    let first = || default_metric(largest).map(|id| largest.metrics[id.index()].name.clone());
+    let first = || default_metric(largest).map(|id| largest.metric_label(id).into_owned());
     let name = wanted.map(str::to_owned).or_else(first).ok_or(NotScalable::NoMetric)?;
     let mut metrics = Vec::new();
     for Sized { size, profile } in sorted {
-        let found =
-            profile.find_metric(&name).filter(|id| profile.cost_metrics().any(|(known, _)| known == *id));
-        metrics.push(found.ok_or_else(|| NotScalable::NotMeasured(*size, name.clone()))?);
+        match profile.cost_metrics_called(&name).as_slice() {
+            [] => return Err(NotScalable::NotMeasured(*size, name)),
+            [found] => metrics.push(*found),
+            many => {
+                let labels = many.iter().map(|&id| profile.metric_label(id).into_owned());
+                return Err(NotScalable::Ambiguous(*size, labels.collect()));
+            }
+        }
     }
     let unit = |at: usize| sorted[at].profile.metrics[metrics[at].index()].unit;
     match (0..metrics.len()).find(|&at| unit(at) != unit(metrics.len() - 1)) {

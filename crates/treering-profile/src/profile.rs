@@ -133,6 +133,18 @@ impl Profile {
         self.metrics.iter().enumerate().map(|(at, metric)| (MetricId::from_usize(at), metric))
     }
 
+    /// The metrics with costs to show that a name means: all that are called so, or the one whose unit follows its name, as
+    /// [`metric_label`](Self::metric_label) writes it.
+    pub fn cost_metrics_called(&self, name: &str) -> Vec<MetricId> {
+        let is_found = |found: MetricId| self.cost_metrics().any(|(id, _)| id == found);
+        let called: Vec<_> =
+            self.cost_metrics().filter(|(_, metric)| metric.name == name).map(|(id, _)| id).collect();
+        match called.is_empty() {
+            true => self.find_metric(name).filter(|&found| is_found(found)).into_iter().collect(),
+            false => called,
+        }
+    }
+
     /// The metrics that have costs to show: neither levels nor what is known of the weights of
     /// another's samples.
     pub fn cost_metrics(&self) -> impl Iterator<Item = (MetricId, &Metric)> + '_ {

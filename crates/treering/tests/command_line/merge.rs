@@ -300,4 +300,14 @@ fn metrics_of_one_name_are_chosen_with_their_units() {
         assert!(outcome.stderr.contains("--metric size:bytes or --metric size:count"), "{outcome:#?}");
     }
     assert!(session.output(&["report", "both.trg", "--metrics"]).contains("size:count"));
+    session.output(&["merge", "count.trg", "count.trg", "-o", "twice.trg"]);
+    for (base, options) in
+        [("both.trg", &["--metric", "size:count"][..]), ("twice.trg", &["--metric", "size"])]
+    {
+        let text = session.output(&[&["diff", base, "both.trg", "--json"], options].concat());
+        let json: Value = serde_json::from_str(&text).expect("it is JSON");
+        assert_eq!(json["verdict"]["run_cost"]["head"], 777, "{base}: {json:#}");
+    }
+    let outcome = session.run(&["diff", "both.trg", "both.trg", "--metric", "size"]);
+    assert!(outcome.error().contains("several metrics: size:bytes, size:count"), "{outcome:#?}");
 }
