@@ -10,7 +10,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { launch, settled, until } from "./chromium.mjs";
+import { drawn, launch, settled, until } from "./chromium.mjs";
 
 const args = process.argv.slice(2);
 const shotsAt = args.indexOf("--shots");
@@ -142,16 +142,16 @@ async function newUser(page, name) {
   await settled(page);
   const own = await page.$$eval(".chip", (chips) => chips.findIndex((chip) => /^\s*own/.test(chip.textContent)));
   if (own >= 0) await (await page.$$(".chip"))[own].click();
-  await settle(page);
+  await drawn(page);
   const first = await page.$(".functions .row:not(.head)");
   await first.click();
   await until(page, () => window.treering.settled());
-  await settle(page);
+  await drawn(page);
   const hottest = await page.evaluateHandle(() => [...document.querySelectorAll(".code-head button")].find((one) => one.textContent.startsWith("hottest")));
   // Without lines there is nothing to find, which the pane says.
   if (!hottest.asElement()) return check((await page.$(".code .empty, .code .charts")) !== null, `${name}: a pane without lines says so`);
   await hottest.asElement().click();
-  await settle(page);
+  await drawn(page);
   const seen = await page.evaluate(() => {
     const row = document.querySelector(".source-row.hot1") ?? document.querySelector(".block.hot1");
     if (!row) return null;
@@ -190,7 +190,7 @@ async function keyboard(page, name) {
       if (modifier) await page.keyboard.up(modifier);
     }
     await until(page, () => window.treering.settled());
-    await settle(page);
+    await drawn(page);
   };
   const is = async (what, holds) => check(holds(await state()), `${name}: ${what}: ${JSON.stringify(await state())}`);
   for (const [at, view] of ["overview", "flame", "sandwich", "graph", "tree", "callers"].entries()) {
@@ -321,9 +321,4 @@ async function pictures(page, name) {
       await show(page, { open: false }, "the overview");
     }
   }
-}
-
-/** Two frames after the last change, everything is drawn. */
-function settle(page) {
-  return page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(resolve)))));
 }

@@ -26,8 +26,9 @@ export async function launch(more = []) {
   return browser;
 }
 
-/** How often a page is asked whether a condition holds. */
-const MOST_ANSWERS = 1200;
+/** How often a page is asked whether a condition holds, and how many milliseconds lie between. */
+const MOST_ANSWERS = 6000;
+const PAUSE_MS = 10;
 
 /**
  * Waits until a condition holds in a page. The limit is one of answers that it does not, since the page last made
@@ -40,7 +41,7 @@ export async function until(page, condition, { given = [], progress = () => docu
     const now = JSON.stringify(await page.evaluate(progress));
     if (now !== last) asked = 0;
     last = now;
-    await new Promise((done) => setTimeout(done, 50));
+    await new Promise((done) => setTimeout(done, PAUSE_MS));
   }
   throw new Error(`the page answered ${MOST_ANSWERS} times that this does not hold: ${condition}`);
 }
@@ -48,5 +49,10 @@ export async function until(page, condition, { given = [], progress = () => docu
 /** Waits until everything that a page shows is worked out, and drawn. */
 export async function settled(page) {
   await until(page, () => (window.treering?.settled() && !document.querySelector("main .wait")) || window.treering?.failure() || document.querySelector("#page > .failure"));
-  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(resolve)))));
+  await drawn(page);
+}
+
+/** Waits until the last change of a page is drawn: the second frame after it begins when the first one is. */
+export async function drawn(page) {
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
