@@ -51,6 +51,7 @@ mod point;
 mod port;
 mod profile;
 mod recursion;
+mod sample_counter;
 mod segment;
 mod stack;
 mod stated_code;

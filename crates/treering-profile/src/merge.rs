@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::code::{Moved, Parts};
+use crate::sample_counter::named_apart;
 use crate::{
     AddressCost, Arc, CodeSpace, Frame, Function, FunctionId, Line, LineCost, LineId, Metric, MetricId,
     Module, ModuleId, NodeId, Process, ProcessId, Profile, RunId, Source, StringId, ThreadId, Unit, Weights,
@@ -10,14 +11,17 @@ use crate::{
 
 /// Joins profiles into one that holds all their runs, processes and threads, each apart.
 ///
-/// Strings, functions and lines are interned anew. Metrics of equal name and unit become one; a
-/// profile that lacks a metric has cost 0 in it. The result does not depend on the order of
+/// Strings, functions and lines are interned anew. Metrics of equal name and unit become one, but for those that count
+/// the samples of different metrics: they are named after these (`cpu samples`). A profile that lacks a metric has cost
+/// 0 in it, and where one does not tell the samples of a metric that others sampled, a note says so. The result does not depend on the order of
 /// `profiles`, but for the order of its tables.
 ///
 /// Trees of different recursion rules are joined as they are, and the first rule is kept for
 /// stacks to come; a flat one among others has no totals of its own then. Statistics of
 /// activations are kept in one metric, the first by name of those that there are any in. To add up equal threads of all runs, see [`Profile::collapse_threads`].
 pub fn merge(profiles: &[&Profile]) -> Profile {
+    let named = named_apart(profiles);
+    let profiles: &[&Profile] = &named.iter().map(|profile| &**profile).collect::<Vec<_>>();
     let rule = profiles.first().map(|profile| profile.recursion).unwrap_or_default();
     let mut merged = Profile::new(rule);
     let kept = profiles.iter().filter_map(|profile| measured_metric(profile)).min();
@@ -44,6 +48,7 @@ pub fn merge(profiles: &[&Profile]) -> Profile {
             .metadata
             .note(format!("statistics of single activations are left out but for those of {kept}"));
     }
+    note_unknown_samples(&mut merged, profiles);
     if timed.is_none() && profiles.iter().any(|profile| profile.timeline.is_some()) {
         merged.metadata.note(
             "the times of costs are left out: each of the profiles put together has a time of its own, or none",
@@ -52,6 +57,25 @@ pub fn merge(profiles: &[&Profile]) -> Profile {
     merged.compact_line_costs();
     merged.compact_address_costs();
     merged
+}
+
+/// Notes the sampled metrics that some of the profiles have costs in without their samples.
+fn note_unknown_samples(merged: &mut Profile, profiles: &[&Profile]) {
+    let unknown = |sampled: &Metric, profile: &&&Profile| {
+        let same = |metric: &Metric| (&metric.name, metric.unit) == (&sampled.name, sampled.unit);
+        let mut exact = profile.metrics().filter(|(_, metric)| same(metric) && metric.sampling.is_none());
+        exact.any(|(id, _)| profile.run_cost(id) > 0)
+    };
+    for sampled in merged.metrics.iter().filter(|metric| metric.sampling.is_some()) {
+        let unknown = profiles.iter().filter(|profile| unknown(sampled, profile)).count();
+        if unknown > 0 {
+            merged.metadata.note(format!(
+                "{unknown} of {} profiles do not tell the samples of {}: its intervals of confidence hold for the others only",
+                profiles.len(),
+                sampled.name
+            ));
+        }
+    }
 }
 
 /// As [`merge`], of profiles that each have the calls of their own costs, or none: notes where a part of them lacks the calls

@@ -133,3 +133,62 @@ proptest! {
         prop_assert_eq!(none.run_cost(MetricId::new(0)), 0);
     }
 }
+
+/// A profile of `samples` samples of a metric, which `counter` counts; without a counter, it is exact.
+fn sampled(metric: &str, counter: Option<&str>, samples: u64) -> Profile {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let counter = counter.map(|name| profile.add_metric(Metric::exact(name, Unit::Count)));
+    let metric = profile.add_metric(match counter {
+        Some(counter) => Metric::sampled(metric, Unit::Nanoseconds, counter, Some(10)),
+        None => Metric::exact(metric, Unit::Nanoseconds),
+    });
+    let main = profile.strings.intern("main");
+    let main = Frame { function: profile.functions.intern(Function::named(main)), call_site: None };
+    let thread = profile.add_single_thread("main");
+    let counts = counter.map(|counter| (counter, samples));
+    let costs: Vec<_> = counts.into_iter().chain([(metric, samples * 10)]).collect();
+    profile.add_stack(thread, &[main], None, &costs);
+    profile
+}
+
+/// Each metric of a merged profile with its cost, and with the samples that it is said to be the sum of.
+fn sums(profiles: &[&Profile]) -> Vec<(String, u64, Option<u64>)> {
+    let merged = merge(profiles);
+    assert_eq!(merged.validate(), Ok(()));
+    let samples = |metric: &Metric| metric.counted_by().map(|counter| merged.run_cost(counter));
+    let sum = |(id, metric): (MetricId, &Metric)| (metric.name.clone(), merged.run_cost(id), samples(metric));
+    let mut sums: Vec<_> = merged.metrics().map(sum).collect();
+    sums.sort();
+    sums
+}
+
+#[test]
+fn samples_of_different_metrics_are_not_added_up() {
+    let (clock, faults) = (sampled("clock", Some("samples"), 5), sampled("faults", Some("samples"), 3));
+    let apart = [
+        ("clock".to_owned(), 50, Some(5)),
+        ("clock samples".to_owned(), 5, None),
+        ("faults".to_owned(), 30, Some(3)),
+        ("faults samples".to_owned(), 3, None),
+    ];
+    assert_eq!(sums(&[&clock, &faults]), apart);
+    assert_eq!(sums(&[&faults, &clock]), apart);
+}
+
+#[test]
+fn samples_of_one_metric_are_added_up_whatever_they_are_called() {
+    let several = sampled("clock", Some("clock samples"), 4);
+    let alone = sampled("clock", Some("samples"), 5);
+    let together = [("clock".to_owned(), 90, Some(9)), ("clock samples".to_owned(), 9, None)];
+    assert_eq!(sums(&[&several, &alone]), together);
+    let alike = [("clock".to_owned(), 100, Some(10)), ("samples".to_owned(), 10, None)];
+    assert_eq!(sums(&[&alone, &alone]), alike);
+}
+
+#[test]
+fn costs_without_samples_beside_sampled_ones_are_noted() {
+    let (known, unknown) = (sampled("clock", Some("samples"), 5), sampled("clock", None, 7));
+    let notes = |profiles: &[&Profile]| format!("{:?}", merge(profiles).metadata.notes);
+    assert!(notes(&[&known, &unknown]).contains("1 of 2 profiles do not tell the samples of clock"));
+    assert!(!notes(&[&known, &known]).contains("samples of clock"));
+}
