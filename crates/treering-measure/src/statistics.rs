@@ -88,7 +88,9 @@ impl Estimate {
             changes.get((part * (changes.len().saturating_sub(1)) as f64).round() as usize).copied()
         };
         let bound = |part: f64| Some(change + expansion(rounds) * (at(part)? - change));
-        Some(Self { change, low: bound(Self::BEYOND)?, high: bound(1.0 - Self::BEYOND)? })
+        // Nothing costs less than nothing.
+        let low = bound(Self::BEYOND)?.max(-1.0);
+        Some(Self { change, low, high: bound(1.0 - Self::BEYOND)? })
     }
 
     /// Whether 0 is within the interval.
@@ -177,6 +179,14 @@ mod tests {
         }
         let one = Estimate::of_change(&[&[1.0]], &[2.0], 1).unwrap();
         assert_eq!((one.change, one.low, one.high), (1.0, f64::NEG_INFINITY, f64::INFINITY));
+    }
+
+    #[test]
+    fn no_cost_shrinks_by_more_than_all_of_it() {
+        let base = [2.0, 2.5, 60.0, 3.0, 45.0, 2.0, 50.0, 70.0];
+        let head = [70.0, 3.0, 2.0, 55.0, 2.5, 40.0, 2.0, 65.0];
+        let estimate = Estimate::of_change(&[&base], &head, 1).unwrap();
+        assert!(-1.0 <= estimate.low && estimate.low < estimate.change, "{estimate:?}");
     }
 
     #[test]
