@@ -123,6 +123,38 @@ fn documented_vectors() -> [(Vec<u8>, Profile); 4] {
     profiles.map(|profile| (vector(number.next().unwrap()), profile))
 }
 
+/// The page writes each column of a table in a line of its own.
+#[test]
+fn lines_of_the_page_hold_whole_columns() {
+    let page = include_str!("../../../../docs/formats/trg.md");
+    let lines: Vec<Vec<u8>> = page.lines().map(bytes_of).collect();
+    let frames: Vec<usize> = page
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.contains("# FUNCTIONS,"))
+        .map(|(at, _)| at)
+        .collect();
+    assert!(frames.len() > 3);
+    for at in frames {
+        let count = usize::from(lines[at + 2][1]);
+        for column in at + 3..at + 10 {
+            let ends = lines[column].iter().filter(|&&byte| byte < 0x80).count();
+            assert_eq!(
+                (ends, lines[column].last().map(|&byte| byte < 0x80)),
+                (count, Some(true)),
+                "line {}",
+                column + 1
+            );
+        }
+    }
+}
+
+/// The bytes that a line of the page shows.
+fn bytes_of(line: &str) -> Vec<u8> {
+    let digits = line.split('#').next().unwrap().split_whitespace();
+    digits.map_while(|byte| u8::from_str_radix(byte, 16).ok()).collect()
+}
+
 #[test]
 fn the_documented_bytes_are_the_documented_profile() {
     for (bytes, expected) in documented_vectors() {

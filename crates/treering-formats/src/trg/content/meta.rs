@@ -51,3 +51,49 @@ fn most_memory(payload: &[u8]) -> u64 {
     // A list that grows has up to twice the room it needs, and is copied from one of half of it.
     announced.map(|bytes| bytes as u64 * 3).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use treering_profile::{Benchmark, CallBias, Losses, MetricId, Unit, Weights};
+
+    use super::*;
+
+    #[test]
+    fn the_page_names_every_key() {
+        let mut sampled = Metric::sampled("time", Unit::Nanoseconds, MetricId::new(1), Some(1));
+        sampled.sampling.as_mut().unwrap().weights =
+            Some(Weights { squares: 2, per: 1, unseen: 3, hidden: 0, of_known_cost: false });
+        let metadata = Metadata {
+            losses: Losses { unknown: true, ..Losses::default() },
+            call_bias: Some(CallBias::default()),
+            benchmark: Some(Benchmark::default()),
+            ..Metadata::default()
+        };
+        let metrics = vec![sampled, Metric::level("memory", Unit::Bytes)];
+        let meta = Meta { metadata, recursion: RecursionRule::Full, metrics, runs: vec![Run::default()] };
+
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/formats/trg.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let section = page.split("\n### ").find(|section| section.starts_with("META\n")).unwrap();
+        let mut keys = Vec::new();
+        collect_keys(&serde_json::to_value(&meta).unwrap(), &mut keys);
+        assert!(keys.len() > 40, "{keys:?}");
+        let missing: Vec<&String> =
+            keys.iter().filter(|key| !section.contains(&format!("`{key}`"))).collect();
+        assert!(missing.is_empty(), "the page lacks {missing:?}");
+    }
+
+    fn collect_keys(value: &Value, keys: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    keys.push(key.clone());
+                    collect_keys(value, keys);
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| collect_keys(value, keys)),
+            _ => {}
+        }
+    }
+}
