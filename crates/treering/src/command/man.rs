@@ -4,14 +4,14 @@ use clap::CommandFactory as _;
 use clap_mangen::Man as Page;
 
 use crate::arguments::Arguments;
-use crate::failure::{Context as _, Outcome};
+use crate::failure::{Context as _, Failure, Outcome};
 use crate::terminal;
 
 /// Print the manual page
 #[derive(Debug, clap::Args)]
 pub struct Man {
-    /// The page of one subcommand; without, the page of treering itself
-    subcommand: Option<String>,
+    /// The page of one subcommand, as `record` or `bench run`; without, the page of treering itself
+    subcommand: Vec<String>,
 }
 
 impl Man {
@@ -19,13 +19,16 @@ impl Man {
     pub fn run(self) -> Outcome {
         let mut command = Arguments::command();
         command.build();
-        let page = match &self.subcommand {
-            None => command,
-            Some(name) => {
-                let found = command.find_subcommand(name).cloned();
-                found.ok_or("no such subcommand").context(name)?.display_name(format!("treering-{name}"))
-            }
-        };
+        let mut title = "treering".to_owned();
+        for name in &self.subcommand {
+            let found = command.find_subcommand(name).cloned();
+            command = found.ok_or_else(|| {
+                Failure::new(format_args!("{name}: no such subcommand"))
+                    .hint(format_args!("they are listed by: {} --help", title.replace('-', " ")))
+            })?;
+            title = format!("{title}-{name}");
+        }
+        let page = command.display_name(title);
         let mut text = Vec::new();
         Page::new(page).render(&mut text).context("cannot make the page")?;
         terminal::print(&String::from_utf8_lossy(&text))?;
