@@ -217,7 +217,7 @@ fn an_archive_as_output_of_a_collector_keeps_its_profile() {
     for (options, said) in [
         (&["count", "--view", "-o", "kept", "--", "true"][..], "treering archive view"),
         (&["gprof", "--recover", "-o", "kept"], "--recover"),
-        (&["count", "-o", ".", "--", "true"], "is a directory"),
+        (&["count", "-o", ".", "--", "true"], "becomes one by: treering archive add"),
     ] {
         let outcome = session.run(&words(options));
         assert!(!outcome.status.success() && outcome.stderr.contains(said), "{outcome:#?}");

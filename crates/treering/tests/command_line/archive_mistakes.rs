@@ -59,6 +59,15 @@ fn a_question_about_a_project_or_version_of_no_run_is_noted() {
     let versions = said("versions", &["--base", "1.0", "--head", "1.1"]);
     assert_eq!(versions, "note: no run is of the version 1.1; there are: 1.0\n");
     assert_eq!(said("outliers", &["--project", "solve"]), "");
+
+    // Nothing stood behind the colon.
+    let session = Session::new();
+    folded(&session, "a.folded", 1);
+    add(&session, &["--project", "solve"], &["a.folded"]);
+    of_kept(&session, "compact", &[]);
+    let asked = ["sql", "--archive", "kept", "--named", "versions", "--base", "1.0", "--head", "1.0"];
+    let outcome = archive(&session, &asked);
+    assert_eq!(outcome.stderr, "note: no run is of the version 1.0; none states a version\n".repeat(2));
 }
 
 /// A host a year ahead of the others, and one whose clock begins at 0.

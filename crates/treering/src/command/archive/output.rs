@@ -36,6 +36,11 @@ impl Kept {
     /// If the output is an archive, makes it a file in a folder of its own, from which [`keep`](Self::keep) takes it.
     pub fn instead_of(output: &mut PathBuf, view: bool) -> Result<Option<Self>, Failure> {
         if !is_bucket(output) && !Archive::is_at(output) {
+            if output.is_dir() {
+                return Err(Failure::new(format_args!("{} is a directory", output.display())).hint(
+                    "name a file after -o, or an archive; an empty folder becomes one by: treering archive add DIR PROFILE",
+                ));
+            }
             return Ok(None);
         }
         let archive = output.clone();

@@ -124,13 +124,14 @@ impl Asked {
             let known: BTreeSet<String> = runs.iter().filter(|run| run.has_profile).map(of).collect();
             if !known.contains(value) {
                 const MOST: usize = 5;
-                let some: Vec<String> = known.iter().take(MOST).map(|name| word(name.as_ref())).collect();
-                let more = if known.len() > MOST { ", …" } else { "" };
-                tell!(
-                    "note: no run is of the {what} {}; there are: {}{more}",
-                    word(value.as_ref()),
-                    some.join(", ")
-                );
+                let stated = || known.iter().filter(|name| !name.is_empty());
+                let some: Vec<String> = stated().take(MOST).map(|name| word(name.as_ref())).collect();
+                let more = if stated().count() > MOST { ", …" } else { "" };
+                let others = match some.is_empty() {
+                    true => format!("none states a {what}"),
+                    false => format!("there are: {}{more}", some.join(", ")),
+                };
+                tell!("note: no run is of the {what} {}; {others}", word(value.as_ref()));
             }
         }
         Ok(())
