@@ -148,3 +148,24 @@ fn a_folder_of_criterion_is_read_and_files_that_describe_no_benchmark_are_refuse
     }
     assert_eq!(listed(&session).len(), 1);
 }
+
+/// The hint named the formats of profiles, of which none is a result of a benchmark.
+#[test]
+fn a_file_of_no_known_tool_is_refused_with_a_list_of_tools() {
+    let session = Session::new();
+    std::fs::write(session.path("other.json"), "{}").expect("it can be written");
+    let outcome = session.run(&["bench", "import", "other.json", "--archive", "runs"]);
+    assert!(outcome.error().contains("treering bench import --help"), "{outcome:#?}");
+    assert!(!session.path("runs").exists());
+}
+
+#[test]
+fn the_page_names_every_key_of_a_listed_run() {
+    let session = Session::new();
+    import(&session, &fixture("bench/hyperfine.json"), &[]);
+    let page = include_str!("../../../../docs/json.md");
+    let runs = listed(&session);
+    for key in runs[0].as_object().expect("a run").keys() {
+        assert!(page.contains(&format!("`{key}`")), "docs/json.md does not explain {key}");
+    }
+}

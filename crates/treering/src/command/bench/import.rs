@@ -138,7 +138,12 @@ impl Import {
 
     /// A program's own report of its benchmark.
     fn profile(&self, path: &Path, bytes: &[u8]) -> Result<Imported, Failure> {
-        let opened = open_content(path, bytes)?;
+        let opened = open_content(path, bytes).map_err(|failure| match detect(bytes) {
+            Some(_) => failure,
+            None => {
+                failure.hint("results of benchmarks that are kept are named by: treering bench import --help")
+            }
+        })?;
         opened.print_warnings();
         let profile = opened.profile;
         let Some(manifest) = of_benchmark(&profile) else {
