@@ -2,11 +2,12 @@
 //!
 //! ```no_run
 //! // benches/words.rs; in Cargo.toml: [[bench]] name = "words", harness = false
+//! use std::hint::black_box;
 //! use treering_bench::Suite;
 //!
 //! fn main() -> std::process::ExitCode {
 //!     let mut suite = Suite::new();
-//!     suite.function("parse", |bench| bench.iter(|| "17".parse::<u32>()));
+//!     suite.function("parse", |bench| bench.iter(|| black_box("17").parse::<u32>()));
 //!     suite.parameter("sort", "n", [1_000, 2_000, 4_000], |bench, &n| {
 //!         bench.iter_with(|| (0..n).rev().collect::<Vec<u32>>(), |mut words| words.sort())
 //!     });
