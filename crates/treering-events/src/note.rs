@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::{Forest, View, flag, setting, unwound};
+use crate::{Forest, View, flag, mode, setting, unwound};
 
 /// Notes that a reader needs to judge the numbers of a file, each said once; lower case, no full
 /// stop. The program's own notes come first.
@@ -30,6 +30,11 @@ pub fn notes(view: &View<'_>, forest: &Forest) -> Vec<String> {
     note_if(
         ignored > 0,
         format!("{} not recorded, as asked", pluralize(ignored.into(), "function was", "functions were")),
+    );
+    let is_partly_timed = |node: &crate::Measured| node.parent.is_some() && node.is_estimate();
+    note_if(
+        header.mode == mode::FLAT && forest.nodes.iter().any(is_partly_timed),
+        "where one call in N was timed, self costs are those of the timed calls: the others' are in those of their callers, which a flat profile does not know".into(),
     );
     let copies = header.earlier_copies;
     note_if(

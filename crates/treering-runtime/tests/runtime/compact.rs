@@ -213,10 +213,16 @@ fn is_whole(profile: &Profile) {
     assert_eq!(sums, [67, 40, 15, 29], "redos, fails, exceptions, cuts");
 }
 
+/// Whether a reader is told that self costs of one call in N are not of all.
+fn says_what_was_not_timed(profile: &Profile) -> bool {
+    profile.metadata.notes.iter().any(|note| note.0.starts_with("where one call in N was timed"))
+}
+
 #[test]
 fn a_call_graph() {
     let Some(profile) = check("graph", &[]) else { return };
     is_whole(&profile);
+    assert!(!says_what_was_not_timed(&profile), "{:?}", profile.metadata.notes);
     assert!(!profile.activations.unwrap().sizes.is_empty());
 }
 
@@ -224,6 +230,7 @@ fn a_call_graph() {
 fn a_flat_profile() {
     let Some(profile) = check("flat", &[("TREERING", "flat")]) else { return };
     is_whole(&profile);
+    assert!(says_what_was_not_timed(&profile), "{:?}", profile.metadata.notes);
 }
 
 #[test]
