@@ -137,14 +137,10 @@ fn lines_of_the_page_hold_whole_columns() {
     assert!(frames.len() > 3);
     for at in frames {
         let count = usize::from(lines[at + 2][1]);
-        for column in at + 3..at + 10 {
-            let ends = lines[column].iter().filter(|&&byte| byte < 0x80).count();
-            assert_eq!(
-                (ends, lines[column].last().map(|&byte| byte < 0x80)),
-                (count, Some(true)),
-                "line {}",
-                column + 1
-            );
+        for (column, bytes) in lines[at + 3..at + 10].iter().enumerate() {
+            let ends = bytes.iter().filter(|&&byte| byte < 0x80).count();
+            let is_whole = bytes.last().is_some_and(|&byte| byte < 0x80);
+            assert_eq!((ends, is_whole), (count, true), "line {}", at + column + 4);
         }
     }
 }
