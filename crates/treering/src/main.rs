@@ -19,6 +19,7 @@ mod count_folder;
 mod coverage;
 mod ending;
 mod failure;
+mod full_files;
 mod generated_names;
 mod git;
 mod gmon;
@@ -61,6 +62,7 @@ use crate::failure::Failure;
 fn main() -> ExitCode {
     treering_proc::keep_ended_children();
     output_name::note_begin();
+    full_files::expect();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => return tell_usage(&told),

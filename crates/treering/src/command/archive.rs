@@ -15,7 +15,7 @@ pub use bucket::Bucket;
 pub use output::{Kept, in_archive};
 pub use sql::Asked;
 
-use crate::failure::{Context as _, Outcome};
+use crate::failure::Outcome;
 
 /// Keep the profiles of many runs and machines, and look at any selection of them
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,6 @@ enum Subcommand {
 impl Archive {
     /// Does it.
     pub fn run(self) -> Outcome {
-        super::count::expect_full_files().context("cannot wait for signals")?;
         match self.command {
             Subcommand::Add(add) => add.run(),
             Subcommand::List(list) => list.run(),

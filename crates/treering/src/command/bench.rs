@@ -23,7 +23,7 @@ mod suite;
 mod table;
 mod version;
 
-use crate::failure::{Context as _, Outcome};
+use crate::failure::Outcome;
 
 /// Run benchmarks over parameters, keep every run, and show how they compare
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,6 @@ enum Subcommand {
 impl Bench {
     /// Does it.
     pub fn run(self) -> Outcome {
-        super::count::expect_full_files().context("cannot wait for signals")?;
         let outcome = match self.command {
             Subcommand::Run(run) => run.run(),
             Subcommand::List(list) => list.run(),

@@ -7,14 +7,10 @@ mod processor;
 mod totals;
 
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use signal_hook::flag;
 use treering_formats::trg;
 use treering_proc::is_ignored;
 use treering_profile::Profile;
@@ -209,7 +205,6 @@ impl Count {
     /// Passes signals on to the program, or ends the counting of a process that ran before: the counts until then are
     /// written. Returns those that this process was started to ignore, as by `nohup`: the program is to inherit that.
     fn handle_signals(&self) -> Result<Vec<i32>, Failure> {
-        expect_full_files().context("cannot wait for signals")?;
         let senders = if self.pid.is_some() { Senders::All } else { Senders::Processes };
         let is_inherited = |signal: &i32| self.pid.is_none() && is_ignored(*signal);
         let (ignored, heeded): (Vec<i32>, Vec<i32>) = ENDING.iter().partition(|signal| is_inherited(signal));
@@ -447,14 +442,4 @@ fn failure(error: CountError) -> Failure {
         ended_by(signal);
     }
     against_no_counts(&error).into_iter().fold(failure, Failure::hint)
-}
-
-/// Makes a file that may not grow an error of the write, and not the end of this process. The program is
-/// not affected: it does not inherit the handler, and a program that ignores the signal goes on ignoring
-/// it.
-pub fn expect_full_files() -> io::Result<()> {
-    if !is_ignored(libc::SIGXFSZ) {
-        flag::register(libc::SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
-    }
-    Ok(())
 }

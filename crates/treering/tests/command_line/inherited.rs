@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::session::{Session, quoted, treering};
+use crate::session::{Outcome, Session, quoted, treering};
 use crate::skip;
 
 /// Calls a command with signals that are ignored and blocked, and a low limit of open files. Returns its exit status.
@@ -79,4 +79,23 @@ fn check(ignored: &str, how: &str, tells_status: bool) {
     let status = call(&session, ignored, &format!("{} {how} {teller}", quoted(treering())));
     assert_eq!(take(&session), alone, "{how}");
     assert!(!tells_status || status == Some(3), "{how}: {status:?}");
+}
+
+/// SIGXFSZ ended Treering without a word, before the program was started.
+#[test]
+fn files_that_may_not_grow_are_an_error_and_no_signal() {
+    let session = Session::new();
+    let run = |line: &str| {
+        let line = format!("ulimit -f 0; exec {} {line}", quoted(treering()));
+        let output = Command::new("sh").args(["-c", &line]).current_dir(session.path("")).output();
+        Outcome::of(output.expect("a shell"))
+    };
+    for line in ["record -o x.trg -- true", "stat -o counts -- true", "gprof -o y.trg -- true"] {
+        let outcome = run(line);
+        assert_eq!(outcome.shell_status(), 1, "{line}: {outcome:#?}");
+        assert!(outcome.error().to_lowercase().contains("file too large"), "{line}: {outcome:#?}");
+    }
+    // The program meets its limit as it would alone.
+    let writes = run("stat -- sh -c 'echo x > written'");
+    assert_ne!(writes.shell_status(), 0, "{writes:#?}");
 }
