@@ -45,6 +45,11 @@ impl Counter {
         Ok(counters)
     }
 
+    /// Whether the kernel does not let this user count it.
+    pub(crate) fn is_denied(&self) -> bool {
+        self.absence == Some(Absence::NotPermitted)
+    }
+
     fn open(event: &EventName, tids: &[u32], on_exec: bool, leader: Option<&Self>) -> io::Result<Self> {
         let modes: &[Modes] = match event.modes {
             Modes::Any => &[Modes::Any, Modes::User],

@@ -4,7 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::counter::{Absence, Counter};
-use crate::error::RecordError;
+use crate::error::{Denial, RecordError};
 use crate::event::Event;
 use crate::options::Target;
 use crate::recording::{Finish, RunningChild};
@@ -92,7 +92,8 @@ pub struct CountedRun {
 /// until then. An event that cannot be counted is no failure, and keeps no other from being counted.
 ///
 /// # Errors
-/// When the program cannot be run, or there is no such process, or more files would have to be open than may be.
+/// When the program cannot be run, or there is no such process, or none of its events may be counted, or more files would
+/// have to be open than may be.
 pub fn count_events(
     options: &CountOptions,
     observe: &mut dyn FnMut(&EventCounts),
@@ -146,6 +147,13 @@ impl Counted {
         for group in &options.groups {
             let opened = Counter::open_group(group, &tids, on_exec);
             counters.extend(opened.map_err(system("opening the counters"))?);
+        }
+        // Of a program that was launched, `wait4` tells some.
+        if !on_exec && counters.iter().any(Counter::is_denied) && counters.iter().all(|of| !of.is_counted()) {
+            let tried = options.groups.iter().flatten().map(|event| event.name.clone()).collect();
+            let source = io::Error::from_raw_os_error(libc::EACCES);
+            let denial = Denial::new("count events of", options.target.name(), tried, source);
+            return Err(RecordError::NotPermitted(denial));
         }
         let late_threads = match on_exec {
             true => 0,

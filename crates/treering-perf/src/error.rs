@@ -46,6 +46,8 @@ pub enum RecordError {
 /// The kernel's refusal, and the settings that decide it.
 #[derive(Debug)]
 pub struct Denial {
+    /// What was to be done: `sample`, or `count events of`.
+    pub doing: &'static str,
     /// The program or process.
     pub target: String,
     /// The attempts, in order.
@@ -59,10 +61,10 @@ pub struct Denial {
 }
 
 impl Denial {
-    pub(crate) fn new(target: String, tried: Vec<String>, source: io::Error) -> Self {
+    pub(crate) fn new(doing: &'static str, target: String, tried: Vec<String>, source: io::Error) -> Self {
         let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
         let paranoid = paranoid.ok().and_then(|text| text.trim().parse().ok());
-        Self { target, tried, paranoid, root: crate::sys::is_root(), source }
+        Self { doing, target, tried, paranoid, root: crate::sys::is_root(), source }
     }
 
     fn reason(&self) -> String {
@@ -98,7 +100,7 @@ impl std::fmt::Display for RecordError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotPermitted(denial) => {
-                write!(f, "cannot sample {}: {}", denial.target, denial.reason())?;
+                write!(f, "cannot {} {}: {}", denial.doing, denial.target, denial.reason())?;
                 write!(f, "; tried {}", denial.tried.join(", "))
             }
             Self::UnknownEvent(unknown) => unknown.fmt(f),

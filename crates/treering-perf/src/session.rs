@@ -705,7 +705,7 @@ impl OpenFailure {
                 RecordError::CannotRun { program: target.to_owned(), source: self.source }
             }
             Some(libc::EACCES | libc::EPERM | libc::ENOSYS) => {
-                RecordError::NotPermitted(Denial::new(target.to_owned(), tried, self.source))
+                RecordError::NotPermitted(Denial::new("sample", target.to_owned(), tried, self.source))
             }
             Some(libc::ESRCH) => RecordError::HasEnded(target.to_owned()),
             Some(libc::EMFILE) => RecordError::System {

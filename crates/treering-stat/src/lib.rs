@@ -49,10 +49,12 @@ pub use row::{Row, State};
 pub use run::{Absence, Count, Event, MetricName, Part, Resources, Run, Source, Stat, Unit};
 pub use text::{interval_heading, interval_text, text};
 
-/// Whether a file that begins like this was written from a [`Stat`].
-pub fn is_stat(start: &[u8]) -> bool {
-    let start = String::from_utf8_lossy(start);
-    let is_json = || start.starts_with('{') && start.contains("\"view\"") && start.contains("\"stat");
+/// Whether a file that begins and ends like this was written from a [`Stat`]. The keys of JSON are sorted, so that its view
+/// may be far from the start.
+pub fn is_stat(start: &[u8], end: &[u8]) -> bool {
+    let (start, end) = (String::from_utf8_lossy(start), String::from_utf8_lossy(end));
+    let names_view = |part: &str| part.contains("\"view\"") && part.contains("\"stat");
+    let is_json = || start.starts_with('{') && (names_view(&start) || names_view(&end));
     start.starts_with(text::HEAD)
         || start.starts_with(&csv_heading(true))
         || start.starts_with(&csv_heading(false))

@@ -240,7 +240,8 @@ mod tests {
     fn a_denial_names_the_setting_that_denies() {
         let denial = |paranoid, root| {
             let source = io::Error::from_raw_os_error(libc::EPERM);
-            let denial = Denial { target: "solve".to_owned(), tried: Vec::new(), paranoid, root, source };
+            let (doing, target) = ("sample", "solve".to_owned());
+            let denial = Denial { doing, target, tried: Vec::new(), paranoid, root, source };
             against_no_recording(&RecordError::NotPermitted(denial)).unwrap_or_default()
         };
         assert_eq!(denial(Some(3), false), "sudo sysctl kernel.perf_event_paranoid=2");

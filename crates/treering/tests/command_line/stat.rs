@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -227,6 +228,44 @@ fn a_file_of_something_else_is_not_replaced() {
     }
     let text = std::fs::read_to_string(session.path("out")).expect("a file");
     assert!(text.starts_with("treering stat: true") && text.contains("page-faults"), "{text}");
+}
+
+/// A table without a number, and status 0, were all that told of it.
+#[test]
+fn a_process_of_which_no_event_may_be_counted_is_an_error() {
+    let target = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn();
+    let mut target = target.expect("sleep is installed");
+    // Where that user may run it.
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode is set");
+    let program = folder.path().join("treering");
+    std::fs::copy(crate::session::treering(), &program).expect("it can be copied");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--clear-groups"]).arg(program).args(["stat", "-d", "0.1", "-p"]);
+    let output = command.arg(target.id().to_string()).current_dir("/").output();
+    let _ = target.kill();
+    let _ = target.wait();
+    let outcome = match output {
+        Ok(output) => Outcome::of(output),
+        Err(_) => return skip("setpriv is not installed"),
+    };
+    if outcome.stderr.contains("setpriv:") {
+        return skip("only root may become another user");
+    }
+    assert_eq!(outcome.shell_status(), 1, "{outcome:#?}");
+    assert!(outcome.error().contains("cannot count events of process"), "{outcome:#?}");
+}
+
+/// The JSON of many functions names its view behind them.
+#[test]
+fn a_long_file_of_counts_is_replaced() {
+    let session = Session::new();
+    let run = || session.run(&["stat", "--exact", "--json", "-o", "out", "--", "ls"]);
+    assert!(run().status.success());
+    let length = std::fs::metadata(session.path("out")).expect("a file").len();
+    assert!(length > 100_000, "it has {length} bytes only");
+    let again = run();
+    assert!(again.status.success(), "{again:#?}");
 }
 
 #[test]
