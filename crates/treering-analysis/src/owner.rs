@@ -3,6 +3,7 @@
 use treering_profile::{ProcessId, Profile, ThreadId};
 
 use crate::basis::Basis;
+use crate::interval::Interval;
 use crate::measure::{Columns, Measure};
 
 /// The cost of a thread or process.
@@ -16,6 +17,31 @@ pub struct OwnerCost {
     pub threads: usize,
     /// Their cost together.
     pub cost: Measure,
+    /// How much of that cost stands for similar threads too, of which there was no sample.
+    pub shared: u64,
+}
+
+/// A thread that used as many mean intervals is scaled to its own use when it is recorded; shorter ones together, by the
+/// name of their program.
+const ALONE_FROM: u64 = 20;
+
+/// How many samples such a thread has at least: its interval is at most 1.9 times the mean.
+const SAMPLES_ALONE: u64 = 10;
+
+impl OwnerCost {
+    /// The 95 % interval of its share; nothing for exact metrics. What its samples say of similar threads may be no cost of
+    /// its own at all.
+    pub fn interval(&self, basis: &Basis) -> Option<Interval> {
+        let Interval { low, high } = basis.interval(self.cost)?;
+        Some(Interval { low: (low - basis.share(self.shared)).max(0.0), high })
+    }
+}
+
+/// How much of a thread's cost stands for similar threads too.
+fn shared(cost: &Measure, basis: &Basis) -> u64 {
+    let Some(weights) = &basis.weights else { return 0 };
+    let is_alone = cost.cost >= ALONE_FROM * weights.per && cost.samples >= SAMPLES_ALONE;
+    if is_alone { 0 } else { cost.cost }
 }
 
 /// The cost of every thread, largest first. Those that cost nothing are left out.
@@ -32,6 +58,7 @@ pub fn thread_costs(profile: &Profile, basis: &Basis) -> Vec<OwnerCost> {
         thread: Some(ThreadId::from_usize(at)),
         threads: 1,
         cost,
+        shared: shared(&cost, basis),
     };
     let mut costs: Vec<_> = costs.iter().enumerate().map(of).filter(|of| !of.cost.is_zero()).collect();
     sort(&mut costs);
@@ -46,11 +73,13 @@ pub fn process_costs(profile: &Profile, basis: &Basis) -> Vec<OwnerCost> {
             thread: None,
             threads: 0,
             cost: Measure::default(),
+            shared: 0,
         })
         .collect();
     for thread in thread_costs(profile, basis) {
         let of = &mut costs[thread.process.index()];
         of.cost += thread.cost;
+        of.shared += thread.shared;
         of.threads += 1;
     }
     costs.retain(|of| !of.cost.is_zero());
@@ -64,7 +93,7 @@ fn sort(costs: &mut [OwnerCost]) {
 
 #[cfg(test)]
 mod tests {
-    use treering_profile::{Frame, Function, MetricId, Process};
+    use treering_profile::{Frame, Function, MetricId, Process, Weights};
 
     use super::*;
 
@@ -89,5 +118,30 @@ mod tests {
             [(Some(1), 1, 20), (Some(0), 1, 10), (Some(2), 1, 5)]
         );
         assert_eq!(told(process_costs(&profile, &basis)), [(None, 2, 25), (None, 1, 10)]);
+    }
+
+    /// Their cost is that of all threads like them, sampled or not: a thread of 1 ms was said to have cost at least 3.
+    #[test]
+    fn short_threads_may_have_cost_nothing_of_what_their_samples_stand_for() {
+        let mut profile = treering_testing::stacks("main 10");
+        let (process, name) = (profile.threads[0].process, profile.strings.intern("work"));
+        let work = profile.functions.intern(Function::named(name));
+        for (tid, samples) in [(8, 5), (9, 40)] {
+            let weights = [(MetricId::new(0), samples * 1_000_000), (MetricId::new(1), samples)];
+            let thread = profile.add_thread(process, tid, "short");
+            profile.add_stack(thread, &[Frame::new(work)], None, &weights);
+        }
+        let nodes = profile.tree.len();
+        let weights = Weights { squares: 0, unseen: 0, per: 1_000_000, hidden: 0, of_known_cost: true };
+        let squares = profile.tree.nodes().map(|node| profile.tree.self_cost(MetricId::new(0), node));
+        let squares = squares.collect();
+        profile.add_weights(MetricId::new(0), weights, squares, vec![0; nodes]);
+        let basis = Basis::of(&profile, MetricId::new(0));
+        let lows = |costs: Vec<OwnerCost>| {
+            let low = |of: &OwnerCost| of.interval(&basis).expect("it is sampled").low > 0.0;
+            costs.iter().map(low).collect::<Vec<_>>()
+        };
+        assert_eq!(lows(thread_costs(&profile, &basis)), [true, false, false]);
+        assert_eq!(lows(process_costs(&profile, &basis)), [true]);
     }
 }

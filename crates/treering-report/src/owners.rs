@@ -51,7 +51,7 @@ fn owners_text(
     for of in &shown {
         let (share, process) = (basis.share(of.cost.cost), &profile.processes[of.process.index()]);
         let mut cells = vec![percent(share)];
-        cells.extend(basis.samples.map(|_| basis.interval(of.cost).map_or(String::new(), bounds)));
+        cells.extend(basis.samples.map(|_| of.interval(basis).map_or(String::new(), bounds)));
         cells.push(scale.text(of.cost));
         cells.extend(basis.samples.map(|_| grouped(of.cost.samples)));
         cells.extend(several_runs.then(|| (process.run.index() + 1).to_string()));
@@ -76,6 +76,10 @@ fn owners_text(
         let (one, several) = if of_threads { ("thread", "threads") } else { ("process", "processes") };
         let (counted, share) = (pluralize(left_out as u64, one, several), percent(basis.share(rest)));
         text += &format!("… {counted} more, together {share} %\n");
+    }
+    if shown.iter().any(|of| of.shared > 0) {
+        text += "\nthreads of less than 20 samples also stand for similar threads without a sample: of these, only the sum \
+                 is known\neach thread exactly: treering stat --per-thread\n";
     }
     text
 }

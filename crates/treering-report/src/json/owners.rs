@@ -62,7 +62,7 @@ fn owners<'a>(
 fn owner<'a>(profile: &'a Profile, basis: &Basis, of: &OwnerCost) -> OwnerObject<'a> {
     let process = &profile.processes[of.process.index()];
     let thread = of.thread.map(|thread| &profile.threads[thread.index()]);
-    let (total_low, total_high) = bounds(basis.interval(of.cost), basis.run.cost);
+    let (total_low, total_high) = bounds(of.interval(basis), basis.run.cost);
     OwnerObject {
         run_number: process.run.index() + 1,
         pid: process.pid,
