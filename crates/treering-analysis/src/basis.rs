@@ -1,9 +1,12 @@
 //! The base of percentages.
 
-use treering_profile::{CallBias, MetricId, Profile, RunId, Weights};
+use std::collections::BTreeSet;
+
+use treering_profile::{CallBias, MetricId, Profile, RunId, Thread, Weights};
 
 use crate::interval::{Interval, student, wilson};
 use crate::measure::{Columns, Measure, samples_metric};
+use crate::selection::Selection;
 
 /// The base of percentages: the cost of the whole run in one metric, before anything was
 /// selected, and the samples it was estimated from.
@@ -15,7 +18,7 @@ pub struct Basis {
     pub samples: Option<MetricId>,
     /// The run cost: the sum of all self costs.
     pub run: Measure,
-    /// The same for each run of a merged profile, by run index.
+    /// The same for each run of a merged profile, by run index; none for a part that does not have all of them.
     pub runs: Vec<Measure>,
     /// The correction of the costs, if there was one.
     pub correction: Option<Correction>,
@@ -48,6 +51,18 @@ impl Basis {
         }
         let weights = profile.metrics[metric.index()].weights().cloned();
         Self { metric, samples, run: runs.iter().copied().sum(), runs, correction: None, weights }
+    }
+
+    /// The basis of a part. Runs of which it has no thread do not tell how much runs differ.
+    #[must_use]
+    pub fn of_part(mut self, profile: &Profile, selection: &Selection) -> Self {
+        let Some(kept) = &selection.threads else { return self };
+        let run = |thread: &Thread| profile.processes[thread.process.index()].run;
+        let kept = profile.threads.iter().zip(kept).filter(|(_, kept)| **kept).map(|(thread, _)| run(thread));
+        if kept.collect::<BTreeSet<_>>().len() < profile.runs.len() {
+            self.runs.clear();
+        }
+        self
     }
 
     /// The part of the run cost, 0..=1; 0 for an empty run.

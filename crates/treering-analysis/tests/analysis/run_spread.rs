@@ -1,7 +1,7 @@
 //! Several runs: intervals from the spread between them, and the warning that a program is in
 //! step with the timer.
 
-use treering_analysis::{Basis, CallGraph, Interval, Presentation, RunSpread, wilson};
+use treering_analysis::{Basis, CallGraph, Interval, Presentation, RunSpread, Selection, wilson};
 use treering_profile::{FunctionId, MetricId, Profile, merge};
 
 /// Merged runs, in each of which `work` has the given number of `of` samples.
@@ -78,4 +78,23 @@ fn two_runs_are_too_few_to_tell() {
     let profile = runs(&[100, 900], 1000);
     assert_eq!(RunSpread::of(&graph(&profile)), None);
     assert_eq!(Some(self_interval(&profile)), wilson(0.5, 2000.0));
+}
+
+/// The others were taken for runs that cost nothing, and the shares were said not to be trusted.
+#[test]
+fn one_run_by_itself_has_no_spread() {
+    let profile = runs(&[250, 250, 250], 1000);
+    let of_runs = |numbers: std::ops::Range<usize>| {
+        let mut selection = Selection::default();
+        selection.keep_threads(&profile, |thread| {
+            numbers.contains(&profile.processes[thread.process.index()].run.index())
+        });
+        let basis = Basis::of(&profile, MetricId::new(0)).of_part(&profile, &selection);
+        let part = selection.apply(&profile).expect("it has stacks");
+        let graph = CallGraph::of(&part, &basis, Presentation::Contexts);
+        let interval = graph.function(work(&profile)).and_then(|cost| cost.self_interval);
+        (RunSpread::of(&graph).is_some(), interval)
+    };
+    assert_eq!(of_runs(1..2), (false, wilson(250.0 / 3000.0, 3000.0)));
+    assert_eq!(of_runs(0..3), (true, wilson(0.25, 3000.0)));
 }

@@ -276,7 +276,7 @@ impl Export {
     ) -> Result<(), Failure> {
         let metric = self.metric_to_draw(profile)?;
         let whole = if self.raw { Corrected::raw(profile) } else { correct(profile) };
-        let basis = whole.basis(metric);
+        let basis = whole.basis(metric).of_part(profile, selection);
         let part = whole.part(selection).context(self.file.display())?;
         if part.profile.run_cost(metric) == 0 {
             let name = &part.profile.metrics[metric.index()].name;

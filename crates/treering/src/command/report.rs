@@ -216,7 +216,7 @@ impl Report {
         let metric = self.metric(&mut profile)?;
         let whole = if self.raw { Corrected::raw(&profile) } else { correct(&profile) };
         self.warn_of_no_effect(&profile);
-        let basis = whole.basis(metric);
+        let basis = whole.basis(metric).of_part(&profile, &selection);
         if matches!(self.unit, Some(Unit::Samples)) && basis.samples.is_none() {
             let name = &profile.metrics[metric.index()].name;
             return Err(Failure::new(format_args!(
