@@ -29,6 +29,7 @@ mod write;
 use crate::Problem;
 use crate::format::{Description, Writing};
 
+use profile::FASTEST_TIMER;
 pub use profile::Program;
 pub(crate) use profile::read_within;
 pub use program::{NotExportable, of_profile};

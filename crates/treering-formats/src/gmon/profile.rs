@@ -75,6 +75,13 @@ impl Gmon {
     }
 }
 
+/// The metric of samples, where ticks are samples, and that of what they stand for.
+type Metrics = (Option<MetricId>, MetricId);
+
+/// The most samples a second that a system's timer takes for a histogram. Files with more were written by other programs, of
+/// times that may be any.
+pub(super) const FASTEST_TIMER: u32 = 2_000;
+
 struct Builder<'a> {
     program: &'a Program,
     module: Option<ModuleId>,
@@ -82,7 +89,7 @@ struct Builder<'a> {
     root: NodeId,
     nodes: HashMap<u64, NodeId>,
     /// The metrics of samples and what they stand for, once there are samples.
-    metrics: Option<(MetricId, MetricId)>,
+    metrics: Option<Metrics>,
     samples: u64,
     /// Samples in bins that several functions share.
     divided: u64,
@@ -125,11 +132,20 @@ impl<'a> Builder<'a> {
         holds.map_or(address, |function| function.start)
     }
 
-    fn metrics(&mut self, histogram: &Histogram) -> (MetricId, MetricId) {
+    fn metrics(&mut self, histogram: &Histogram) -> Metrics {
         if let Some(metrics) = self.metrics {
             return metrics;
         }
         let profile = &mut self.profile;
+        if histogram.dimension == "seconds" && histogram.rate > FASTEST_TIMER {
+            profile.metadata.note(format!(
+                "the time is in ticks of 1/{} s, shorter than those of any timer: the file does not say from how many \
+                 samples it is, so that there are no intervals of confidence",
+                histogram.rate
+            ));
+            let time = profile.add_metric(Metric::exact("cpu-time", Unit::Nanoseconds));
+            return *self.metrics.insert((None, time));
+        }
         let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
         let period = NANOSECONDS / u64::from(histogram.rate.max(1));
         let mut metric = match histogram.dimension.as_str() {
@@ -139,7 +155,7 @@ impl<'a> Builder<'a> {
         if let Some(sampling) = &mut metric.sampling {
             sampling.jittered = Some(false);
         }
-        let metrics = (samples, profile.add_metric(metric));
+        let metrics = (Some(samples), profile.add_metric(metric));
         profile.metadata.parameters.insert("frequency".to_owned(), histogram.rate.to_string());
         self.metrics = Some(metrics);
         metrics
@@ -156,7 +172,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Divides the samples of one bin among the functions in it.
-    fn bin(&mut self, histogram: &Histogram, bin: usize, samples: u64, metrics: (MetricId, MetricId)) {
+    fn bin(&mut self, histogram: &Histogram, bin: usize, samples: u64, metrics: Metrics) {
         let units = histogram.first_unit(bin)..histogram.first_unit(bin + 1);
         let all = units.end.saturating_sub(units.start).max(1);
         let mut given = Given { samples, rate: histogram.rate.max(1).into(), units: 0, all };
@@ -184,7 +200,8 @@ impl<'a> Builder<'a> {
     }
 
     fn note_divided(&mut self) {
-        if self.divided > 0 {
+        let are_samples = self.metrics.is_some_and(|(samples, _)| samples.is_some());
+        if self.divided > 0 && are_samples {
             let (divided, samples) = (self.divided, self.samples);
             let verb = if divided == 1 { "is" } else { "are" };
             self.profile.metadata.note(format!(
@@ -195,9 +212,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn charge(&mut self, address: u64, (samples, cost): (u64, u64), metrics: (MetricId, MetricId)) {
+    fn charge(&mut self, address: u64, (samples, cost): (u64, u64), metrics: Metrics) {
         let node = self.node(address);
-        self.profile.tree.add_self_cost(metrics.0, node, samples);
+        if let Some(counted) = metrics.0 {
+            self.profile.tree.add_self_cost(counted, node, samples);
+        }
         self.profile.tree.add_self_cost(metrics.1, node, cost);
     }
 

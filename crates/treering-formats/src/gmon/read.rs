@@ -1,7 +1,8 @@
 //! Reads `gmon.out` files.
 
 use super::{
-    ARC, ArcCount, BLOCKS, BlockCount, Gmon, HEADER, HISTOGRAM, Histogram, Layout, MAGIC, VERSION, bsd,
+    ARC, ArcCount, BLOCKS, BlockCount, FASTEST_TIMER, Gmon, HEADER, HISTOGRAM, Histogram, Layout, MAGIC,
+    VERSION, bsd,
 };
 use crate::budget::Budget;
 use crate::gzip::unzip;
@@ -85,7 +86,8 @@ const HISTOGRAM_RECORD: &str = "a histogram";
 const NEARLY_FULL: u64 = 1 << 15;
 
 fn notes(gmon: &Gmon) -> Vec<String> {
-    let most = gmon.histograms.iter().flat_map(|histogram| &histogram.bins).max();
+    let of_timer = gmon.histograms.iter().filter(|histogram| histogram.rate <= FASTEST_TIMER);
+    let most = of_timer.flat_map(|histogram| &histogram.bins).max();
     let full = most.filter(|&&most| most >= NEARLY_FULL).map(|most| {
         format!(
             "a bin of the histogram holds {most} samples: bins of a running program start again at 0 after 65,535, \

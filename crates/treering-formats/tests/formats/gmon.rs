@@ -259,3 +259,22 @@ fn a_written_gmon_out_has_the_costs_and_calls_of_its_profile() {
     let calls = |profile: &Profile| profile.arcs.iter().map(|arc| arc.calls).collect::<Vec<_>>();
     assert_eq!(calls(&back), calls(&profile));
 }
+
+/// A file that was written of 348 samples had intervals as if there had been 325,416, and a warning that time is missing.
+#[test]
+fn ticks_shorter_than_those_of_any_timer_are_no_samples() {
+    let of = |rate| {
+        let histogram = Histogram { rate, ..histogram(0x100, 0x104, &[70_000, 30_000]) };
+        Gmon { histograms: vec![histogram], ..Gmon::new(Layout::default()) }
+    };
+    let program = Program { functions: vec![0x100..0x102, 0x102..0x104], ..Program::default() };
+    let told = |gmon: &Gmon| {
+        let profile = gmon.profile(&program).unwrap();
+        let time = profile.metrics.iter().position(|metric| metric.name == "cpu-time").unwrap();
+        let (_, report) = read(&written(gmon)).unwrap();
+        let cost = profile.run_cost(MetricId::from_usize(time));
+        (cost, profile.metrics[time].sampling.is_some(), report.notes.len(), profile.metadata.notes.len())
+    };
+    assert_eq!(told(&of(1_000_000)), (100_000_000, false, 0, 1));
+    assert_eq!(told(&of(1_000)), (100_000_000_000, true, 1, 0));
+}
