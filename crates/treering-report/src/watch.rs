@@ -63,7 +63,11 @@ const LABEL: usize = 10;
 
 fn run(profile: &Profile, doing: &Doing, lately: Option<&Lately>) -> String {
     let wall_ns: u64 = profile.runs.iter().map(|run| run.duration_ns).sum();
-    let mut text = format!("{}, {}", duration(wall_ns as f64), plural(doing.events, "event"));
+    let mut text = duration(wall_ns as f64);
+    // A recording that has ended knows of no calls.
+    if doing.events > 0 || doing.ended.is_none() {
+        text += &format!(", {}", plural(doing.events, "event"));
+    }
     if let Some(lately) = lately {
         // Most calls are left within the interval in which they are entered.
         text += &format!(" ({} calls/s)", grouped(lately.rate(lately.change.all.calls)));
@@ -146,8 +150,10 @@ impl Listing<'_> {
         headings.extend(self.lately.map(|_| "% lately".to_owned()));
         headings.push(self.scale.heading("self"));
         headings.extend(self.has_totals().then(|| "% total".to_owned()));
-        headings.push("calls".to_owned());
-        headings.extend(self.lately.map(|_| "calls/s".to_owned()));
+        if self.graph.has_calls() {
+            headings.push("calls".to_owned());
+            headings.extend(self.lately.map(|_| "calls/s".to_owned()));
+        }
         headings
     }
 
@@ -158,8 +164,10 @@ impl Listing<'_> {
         cells.extend(passed.map(|(lately, passed)| percent(lately.change.share(passed))));
         cells.push(self.scale.text(cost.self_cost));
         cells.extend(self.has_totals().then(|| percent(basis.share(cost.total_cost.cost))));
-        cells.push(grouped(cost.calls.map_or(0, |calls| calls.all)));
-        cells.extend(passed.map(|(lately, passed)| grouped(lately.rate(passed.calls))));
+        if self.graph.has_calls() {
+            cells.push(grouped(cost.calls.map_or(0, |calls| calls.all)));
+            cells.extend(passed.map(|(lately, passed)| grouped(lately.rate(passed.calls))));
+        }
         cells
     }
 }
@@ -205,6 +213,17 @@ mod tests {
             … 1 function more
         "#]]
         .assert_eq(&first);
+    }
+
+    /// Each was said to have been called 0 times.
+    #[test]
+    fn a_profile_without_calls_has_no_column_of_them() {
+        let sampled = treering_testing::stacks("main;solve 10");
+        let text = watch_text(&sampled, &graph(&sampled), None, &Style::default(), None);
+        assert!(text.contains("solve") && !text.contains("calls"), "{text}");
+        let ended = Doing { ended: Some("the program has ended".to_owned()), ..Doing::default() };
+        let head = watch_head(&sampled, &ended, None, &Style::default());
+        assert!(!head.contains("event"), "{head}");
     }
 
     #[test]
