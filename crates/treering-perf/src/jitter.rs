@@ -83,6 +83,13 @@ pub(crate) struct Rows {
 /// narrow, if the program is in step.
 const TOO_LONG: u64 = 3;
 
+/// The samples of a row cover more or less time together, as their interval was drawn. The variance of that, in a function
+/// that runs for many rows, is this part of the variance that as many independent samples have, times their number.
+const OF_ROW: f64 = 1.0 / 12.0;
+
+/// Rows that make intervals of confidence of such a function so many times too narrow are noted too.
+const TOO_NARROW: f64 = 1.3;
+
 /// Shares of fewer samples are uncertain anyway.
 const ENOUGH: u64 = 50;
 
@@ -96,12 +103,20 @@ impl Rows {
 
     /// The note on rows that are much longer than a turn of that many samples.
     pub(crate) fn note(&self, turn: u32) -> Option<String> {
-        let are_long = self.samples >= ENOUGH && self.lengths > TOO_LONG * u64::from(turn) * self.samples;
-        are_long.then(|| {
+        let narrow = (self.lengths as f64 / self.samples.max(1) as f64 * OF_ROW).sqrt();
+        let are_long = self.lengths > TOO_LONG * u64::from(turn) * self.samples || narrow > TOO_NARROW;
+        (self.samples >= ENOUGH && are_long).then(|| {
             let longest = self.longest;
+            let long_functions = match narrow > TOO_NARROW {
+                true => format!(
+                    "intervals of confidence may be {narrow:.1} times too narrow for functions that run long, and "
+                ),
+                false => String::new(),
+            };
             format!(
-                "the recorder had to wait for a processor: up to {longest} samples in a row came at one interval, so the \
-                 shares of a program that repeats itself at that interval may be off by more than is stated"
+                "the recorder had to wait for a processor: up to {longest} samples in a row came at one interval, so \
+                 {long_functions}the shares of a program that repeats itself at that interval may be off by more than is \
+                 stated"
             )
         })
     }
@@ -147,8 +162,41 @@ mod tests {
         assert_eq!(note(&[10; 20], 10), None);
         assert_eq!(note(&[3, 1, 1, 2, 1].repeat(20), 1), None);
         assert_eq!(note(&[40], 1), None, "there are too few");
+        assert_eq!(note(&[16; 20], 16), None);
         let noted = note(&[1, 1, 1, 60, 1, 1, 40], 1).expect("they are long");
         assert!(noted.contains("up to 60 samples in a row"), "{noted}");
+    }
+
+    /// At 10 kHz, functions that ran for some tenths of a second had their true share in 11 of 24 intervals.
+    #[test]
+    fn rows_that_make_intervals_too_narrow_are_noted_at_any_frequency() {
+        let mut rows = Rows::default();
+        (0..100).for_each(|_| rows.add(40));
+        let noted = rows.note(16).expect("they are long");
+        assert!(noted.contains("1.8 times too narrow"), "{noted}");
+    }
+
+    /// A block of time is divided by where rows end, so that its samples vary as the model of the note has it.
+    #[test]
+    fn the_samples_of_a_long_function_vary_with_the_length_of_rows() {
+        const ROW: u64 = 40;
+        let mut jitter = Jitter::new(1);
+        let mut shares = Vec::new();
+        for _ in 0..2000 {
+            let (mut time, mut counts) = (0, [0.0, 0.0]);
+            while time < 3_000_000 {
+                let interval = jitter.draw(1000);
+                for _ in 0..ROW {
+                    time += interval;
+                    counts[usize::from(time >= 1_500_000)] += f64::from(u8::from(time < 3_000_000));
+                }
+            }
+            shares.push(counts[0] / (counts[0] + counts[1]));
+        }
+        let variance =
+            shares.iter().map(|share| (share - 0.5_f64).powi(2)).sum::<f64>() / shares.len() as f64;
+        let times = variance / (0.25 / 3000.0);
+        assert!((times - ROW as f64 * OF_ROW).abs() < 0.5, "{times} times that of independent samples");
     }
 
     #[test]
