@@ -52,6 +52,17 @@ pub fn against_waiting(profile: &Profile) -> Option<String> {
     })
 }
 
+/// Advice where samples came faster than they could be read.
+pub fn against_losses(profile: &Profile) -> Option<String> {
+    let losses = &profile.metadata.losses;
+    // Fewer are told among the losses only.
+    (losses.lost_samples > losses.samples / 20).then(|| {
+        "samples came faster than they could be read, so shares may be wrong: take fewer (a lower -F, or -c N), or copy less \
+         of each stack (--stack 8k, or --fp)"
+            .to_owned()
+    })
+}
+
 fn against_denial(denial: &Denial) -> &'static str {
     match denial.paranoid {
         Some(level) if level > 2 && !denial.root => "sudo sysctl kernel.perf_event_paranoid=2",
@@ -234,6 +245,18 @@ mod tests {
         );
         waits.add_metric(Metric::exact("off-cpu", Unit::Nanoseconds));
         assert_eq!(against_waiting(&waits), None);
+    }
+
+    #[test]
+    fn lost_samples_are_worth_a_hint() {
+        let hint = |lost_samples| {
+            let mut profile = treering_testing::stacks("main 100");
+            profile.metadata.losses.samples = 100;
+            profile.metadata.losses.lost_samples = lost_samples;
+            against_losses(&profile)
+        };
+        assert_eq!(hint(5), None);
+        assert!(hint(6).is_some_and(|hint| hint.contains("--stack")));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::archive::{Kept, in_archive};
 use crate::arguments::seconds;
 use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
-use crate::hint::{against_no_recording, against_waiting};
+use crate::hint::{against_losses, against_no_recording, against_waiting};
 use crate::marks::MarkFile;
 use crate::nameless::note_nameless;
 use crate::naming::{Reachable, Wanted, name_functions};
@@ -244,7 +244,7 @@ impl Record {
             tell!("the program was ended by {}", signal_name(*signal));
         }
         tell_part!("{}", treering_report::summary(profile, &style, 8));
-        if let Some(hint) = against_waiting(profile) {
+        for hint in against_losses(profile).into_iter().chain(against_waiting(profile)) {
             tell!("\nhint: {hint}");
         }
         if self.output == Path::new("-") || !is_written {
