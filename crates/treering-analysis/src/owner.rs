@@ -1,5 +1,7 @@
 //! The owners of costs: threads and processes.
 
+use std::collections::HashMap;
+
 use treering_profile::{ProcessId, Profile, ThreadId};
 
 use crate::basis::Basis;
@@ -83,6 +85,11 @@ pub fn process_costs(profile: &Profile, basis: &Basis) -> Vec<OwnerCost> {
         of.threads += 1;
     }
     costs.retain(|of| !of.cost.is_zero());
+    // Similar threads without a sample are of a process of the same name: of this one, if no other has any.
+    let name = |of: &OwnerCost| &profile.processes[of.process.index()].name;
+    let mut sharing: HashMap<&String, usize> = HashMap::new();
+    costs.iter().filter(|of| of.shared > 0).for_each(|of| *sharing.entry(name(of)).or_default() += 1);
+    costs.iter_mut().filter(|of| sharing.get(name(of)) == Some(&1)).for_each(|of| of.shared = 0);
     sort(&mut costs);
     costs
 }
@@ -143,5 +150,7 @@ mod tests {
         };
         assert_eq!(lows(thread_costs(&profile, &basis)), [true, false, false]);
         assert_eq!(lows(process_costs(&profile, &basis)), [true]);
+        // All threads of the only process of a name are its own, however short they are.
+        assert!(process_costs(&profile, &basis).iter().all(|of| of.shared == 0));
     }
 }
