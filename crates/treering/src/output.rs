@@ -219,8 +219,14 @@ pub fn check_picture_target(output: &Path, inputs: &[&Path], force: bool) -> Res
     check(output, inputs, "picture", treering_report::is_picture, force)
 }
 
-/// The same for a plot that is to be written.
+/// The same for a plot that is to be written. The ending chooses how it is drawn, so that of another picture is refused.
 pub fn check_plot_target(output: &Path, inputs: &[&Path], force: bool) -> Result<(), Failure> {
+    const OTHERS: [&str; 10] = ["bmp", "eps", "gif", "jpeg", "jpg", "pdf", "ps", "tif", "tiff", "webp"];
+    let ending = output.extension().unwrap_or_default();
+    if OTHERS.iter().any(|other| ending.eq_ignore_ascii_case(other)) {
+        let message = format!("{}: plots are drawn as SVG and PNG only", output.display());
+        return Err(Failure::new(message).hint("name a file that ends in .svg or .png after -o"));
+    }
     check(output, inputs, "plot", |start| treering_plot::is_plot(start) || png::is_ours(start), force)
 }
 

@@ -317,6 +317,10 @@ fn memory_over_time_is_drawn_with_its_peak() {
         // Treering replaces its own plots.
         session.output(&["bench", "memory", report, "-o", "memory.png"]);
     }
+    // It had SVG in it.
+    let refused = session.run(&["bench", "memory", report, "-o", "memory.JPG"]);
+    assert!(refused.error().contains("memory.JPG: plots are drawn as SVG and PNG only"), "{refused:#?}");
+    assert!(!session.path("memory.JPG").exists());
     let error = session.run(&["bench", "memory", report, "--metric", "swap"]);
     assert!(error.error().contains("has no points of swap"), "{error:#?}");
 }
