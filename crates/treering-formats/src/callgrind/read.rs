@@ -12,7 +12,7 @@ use crate::budget::Budget;
 use crate::callgrind::event;
 use crate::callgrind::line::{Line, NO_NUMBER, Place, cost, number, position};
 use crate::callgrind::name::{Name, Names};
-use crate::callgrind::write::{ESTIMATED, ESTIMATED_EVENT};
+use crate::callgrind::write::{COUNTED_IN_PARTS, ESTIMATED, ESTIMATED_EVENT, UNCOUNTED};
 use crate::import::Import;
 use crate::label::{ROOT, file_name, unescaped};
 use crate::negative::Negative;
@@ -110,6 +110,8 @@ struct Reader {
     /// Whether the file says that the costs of its arcs are estimates of ours. They are made again where they are
     /// wanted, and marked then.
     estimated: bool,
+    /// Whether the file says that its calls were not counted.
+    uncounted: bool,
     /// The totals that the file states.
     stated: Vec<i128>,
     part_stated: Option<Vec<i128>>,
@@ -141,6 +143,7 @@ impl Reader {
             states_totals: false,
             has_function_files: false,
             estimated: false,
+            uncounted: false,
             stated: Vec::new(),
             part_stated: None,
             ended: false,
@@ -207,6 +210,10 @@ impl Reader {
                 }
             }
             "desc" if value == ESTIMATED => self.estimated = true,
+            "desc" if value == UNCOUNTED => self.uncounted = true,
+            "desc" if value == COUNTED_IN_PARTS => {
+                self.note_once("calls that were not counted stand in the file as 1".to_owned());
+            }
             // `desc`, `arch`, `timeframe (BB)` and what later versions add.
             _ => {}
         }
@@ -436,7 +443,9 @@ impl Reader {
             arcs.len() - 1
         });
         let arc = &mut arcs[at];
-        arc.calls = arc.calls.saturating_add(calls);
+        if !self.uncounted {
+            arc.calls = arc.calls.saturating_add(calls);
+        }
         if self.estimated || caller == callee && !self.from_treering {
             return Ok(());
         }

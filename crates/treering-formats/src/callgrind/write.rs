@@ -40,6 +40,11 @@ pub(crate) const ESTIMATED: &str = "Inclusive: estimated, not measured";
 /// The same behind the names of events.
 pub(crate) const ESTIMATED_EVENT: &str = " (inclusive: estimated)";
 
+/// In the description of a file, that the numbers of calls are not known.
+pub(crate) const UNCOUNTED: &str = "Calls: not counted, 1 for each arc";
+/// The same of a file in which some of them are.
+pub(crate) const COUNTED_IN_PARTS: &str = "Calls: those that were not counted are written as 1";
+
 /// Behind the names of events that were counted by function, beside stacks of others.
 const UNKNOWN_EVENT: &str = " (inclusive: not known, self stands for it)";
 
@@ -68,9 +73,8 @@ fn dropped(profile: &Profile) -> Dropped {
     dropped.note_if(runs > 1, "runs: their costs are added up, and only the first command is kept");
     dropped.note_parts(profile, &[Part::Sampling]);
     let counted_apart = profile.has_counts_apart();
-    let counted = profile.tree.has_calls() || profile.is_arcs_only();
     dropped.note_if(
-        !counted && !counted_apart,
+        !is_counted(profile) && !counted_apart,
         "call counts: they are unknown, and written as 1 since 0 means no call",
     );
     if counted_apart {
@@ -79,6 +83,10 @@ fn dropped(profile: &Profile) -> Dropped {
     dropped.note_parts(profile, &[Part::InlinedFunctions, Part::Sources]);
     dropped.note_all_but_counts(profile);
     dropped
+}
+
+fn is_counted(profile: &Profile) -> bool {
+    profile.tree.has_calls() || profile.arcs.iter().any(|arc| arc.calls > 0)
 }
 
 /// Names that KCachegrind reads as one word: letters, digits and underscores.
@@ -216,6 +224,11 @@ impl<W: Write> Writer<'_, W> {
         if self.estimated {
             writeln!(self.output, "desc: {ESTIMATED}")?;
             writeln!(self.output, "desc: Trigger: inclusive costs are estimated, not measured\n")?;
+        }
+        match (self.profile.has_counts_apart(), is_counted(self.profile)) {
+            (true, _) => writeln!(self.output, "desc: {COUNTED_IN_PARTS}\n")?,
+            (false, false) => writeln!(self.output, "desc: {UNCOUNTED}\n")?,
+            (false, true) => {}
         }
         writeln!(self.output, "positions: {positions}")?;
         for (name, (id, metric)) in events.iter().zip(self.profile.metrics()) {
