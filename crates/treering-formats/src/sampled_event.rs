@@ -1,6 +1,6 @@
 //! Events that were sampled, and the two metrics of each: what its samples stand for, and their number.
 
-use treering_profile::{Metric, MetricId, Profile, Unit};
+use treering_profile::{FunctionKind, Metric, MetricId, Profile, Unit};
 
 use crate::Problem;
 use crate::label::text_of;
@@ -67,6 +67,19 @@ pub(crate) fn name_metrics(profile: &mut Profile, events: &[SampledEvent]) -> Ve
         format!("samples of {name} have no period, so they cost nothing there: {count}")
     };
     lacking.map(note).collect()
+}
+
+/// Notes in a profile that no sample has a caller. Inlined functions are found in the innermost one.
+pub(crate) fn note_missing_callers(profile: &mut Profile) {
+    let tree = &profile.tree;
+    let called = |node| profile.functions[tree.function(node)].kind != FunctionKind::Inlined;
+    let has_caller =
+        |node| tree.parent(node).and_then(|caller| tree.parent(caller)).is_some() && called(node);
+    if tree.nodes().any(|node| tree.parent(node).is_some()) && !tree.nodes().any(has_caller) {
+        profile.metadata.note(
+            "no sample has a caller, so total costs are those of single functions; perf record --call-graph records callers",
+        );
+    }
 }
 
 /// The metric of what an event's samples stand for.

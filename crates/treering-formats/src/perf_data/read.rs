@@ -13,7 +13,7 @@ use crate::perf_data::event::Event;
 use crate::perf_data::file::{Fields, Parts, Record, kind, parse};
 use crate::perf_data::record::{Context, Mapped, Sample, time_of};
 use crate::perf_script::kind_of;
-use crate::sampled_event::{SampledEvent, name_metrics};
+use crate::sampled_event::{SampledEvent, name_metrics, note_missing_callers};
 use crate::{Problem, ReadError, ReadReport};
 
 /// Reads a `perf.data` file without the binaries that its addresses are in: there is one function for each.
@@ -382,6 +382,9 @@ impl<'a> Reader<'a> {
         );
         import.note_if(self.parts.has_traces, "data of processor traces (AUX) is not read");
         import.report.notes.extend(name_metrics(&mut import.profile, &self.events));
+        if self.losses.stacks == 0 {
+            note_missing_callers(&mut import.profile);
+        }
         self.import.finish("perf record")
     }
 }

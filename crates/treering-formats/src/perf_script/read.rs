@@ -12,7 +12,7 @@ use crate::import::Import;
 use crate::label::{file_name, module_kind, text_of, without_mark};
 use crate::perf_script::header::{Header, Start};
 use crate::perf_script::line;
-use crate::sampled_event::{MOST_EVENTS, SampledEvent, name_metrics, too_many_events};
+use crate::sampled_event::{MOST_EVENTS, SampledEvent, name_metrics, note_missing_callers, too_many_events};
 use crate::{Problem, ReadError, ReadReport};
 
 /// How long a line may be; names of functions of C++ have some ten thousand bytes.
@@ -441,6 +441,7 @@ impl Reader {
         }
         self.import.report.unfinished = cut || in_sample;
         self.add_notes();
+        note_missing_callers(&mut self.import.profile);
         self.import.finish("perf script")
     }
 

@@ -65,6 +65,8 @@ fn samples_by_event_thread_and_file_are_those_of_perf_report() {
         let told = |what: &str| report.notes.iter().any(|note| note.contains(what));
         assert_eq!(told("a copy of the stack"), name == "stacks", "{report:?}");
         assert_eq!(told("the values of the others"), name == "group", "{report:?}");
+        let notes = format!("{:?}", profile.metadata.notes);
+        assert_eq!(notes.contains("no sample has a caller"), name == "pipe", "{name}: {notes}");
         assert_eq!(needs_unwinding(&fixture(&format!("perf-data/{name}.data"))), name == "stacks");
     }
 }

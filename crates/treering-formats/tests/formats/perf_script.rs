@@ -123,6 +123,10 @@ fn samples_without_call_chains_are_one_frame_each() {
     assert_eq!(&flat.strings[line.file], "mix.c");
     // Other records between the samples are neither samples nor unknown lines.
     assert!(report.notes.iter().all(|note| !note.contains("passed over")), "{report:?}");
+    let lacks_callers =
+        |profile: &Profile| format!("{:?}", profile.metadata.notes).contains("no sample has a caller");
+    assert!(lacks_callers(&flat));
+    assert!(!lacks_callers(&perf_script::read(&fixture("perf-script/chains.txt")).unwrap().0));
 }
 
 /// Their events were added up, and the names of events were taken for those of threads.
