@@ -41,6 +41,10 @@ pub(super) fn read_within(
 ) -> Result<(Profile, ReadReport), ReadError> {
     let bytes = unzip(bytes)?;
     let mut reader = Reader::new(budget, binaries);
+    // A tick may come before the line that tells the interval.
+    if let Some(begin) = text_lines(&bytes).find(|line| line.bytes.starts_with(b"profiler,begin,")) {
+        reader.line(&String::from_utf8_lossy(begin.bytes)).map_err(|problem| begin.error(problem))?;
+    }
     let mut lines = text_lines(&bytes).peekable();
     while let Some(line) = lines.next() {
         match reader.line(&String::from_utf8_lossy(line.bytes)) {

@@ -207,6 +207,16 @@ fn ticks_of_v8_are_in_the_functions_of_its_own_processor() {
     assert!(node, "native code has its file");
 }
 
+/// V8 starts to sample before it writes of it.
+#[test]
+fn a_tick_before_the_interval_of_v8_takes_as_long_as_the_others() {
+    let tick = "tick,0x1000,600,0,0x0,0";
+    let text = format!("v8-version,11,3,244,8,0\n{tick}\nprofiler,begin,1000\n{tick}\nprofiler,end\n");
+    let (profile, report) = v8_log::read(text.as_bytes()).unwrap();
+    let cost = |name: &str| profile.run_cost(profile.find_metric(name).unwrap());
+    assert_eq!((cost("samples"), cost("time"), report.unfinished), (2, 2_000_000, false));
+}
+
 const V8_LOG: &str = "v8-version,11,3,244,8,0\ncode-creation,JS,10,5,0x1000,256,f /a.js:7:3,0x90,*\n\
     code-creation,Builtin,2,6,0x3000,256,ArrayMap\ncode-creation,RegExp,5,7,0x4000,16,a\\x2Cb\nprofiler,begin,500\n\
     tick,0x1010,900,0,0x0,0\ncode-move,0x1000,0x2000\ntick,0x1010,901,0,0x0,0,0x2001\ntick,0x2010,902,0,0x0,1,+0x1020,-0x20,overflow\n\
