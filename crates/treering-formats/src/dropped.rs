@@ -115,6 +115,12 @@ impl Dropped {
         }
     }
 
+    /// Notes that the one metric that is written was sampled.
+    pub(crate) fn note_sampling(&mut self, profile: &Profile, metric: MetricId) {
+        let text = "which costs are estimated from samples, and how";
+        self.note_if(profile.metrics[metric.index()].sampling.is_some(), text);
+    }
+
     /// Notes that only one metric is written; `with` is written with it.
     pub(crate) fn note_other_metrics(&mut self, profile: &Profile, metric: MetricId, with: Option<MetricId>) {
         let is_other = |id| id != metric && with != Some(id);

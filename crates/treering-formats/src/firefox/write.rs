@@ -83,6 +83,7 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
     let mut dropped = Dropped::default();
     dropped.note_other_metrics(profile, metric, None);
+    dropped.note_sampling(profile, metric);
     dropped.note_parts(profile, &[Part::InnermostLines, Part::Calls, Part::Arcs]);
     dropped.note_details(profile);
     dropped

@@ -259,6 +259,10 @@ impl<'a> Converter<'a> {
         let user = "a profile";
         let of = profile.sample_type.unwrap_or_default();
         let value = self.value(tables, &of, user)?;
+        // Costs that are periods themselves were sampled, and another profile counts their samples.
+        if profile.period_type.is_some_and(|period| period.type_strindex == of.type_strindex) {
+            self.message.period_type.get_or_insert(self.message.sample_type[value]);
+        }
         let period = self.period(tables, profile, value)?;
         self.times(profile);
         let mut labels = outer.clone();

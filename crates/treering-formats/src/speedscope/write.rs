@@ -2,7 +2,9 @@
 
 use std::io::{self, Write};
 
-use treering_profile::{FunctionId, Metadata, MetricId, NodeId, Profile, StringId, ThreadId, Unit};
+use treering_profile::{
+    FunctionId, Metadata, MetricId, NodeId, Profile, RecursionRule, StringId, ThreadId, Unit,
+};
 
 use crate::Dropped;
 use crate::costs_only::costs_only;
@@ -120,7 +122,9 @@ impl<W: Write> Writer<'_, W> {
         };
         let threads = profile.threads.iter().map(thread).collect();
         let slot_ns = profile.timeline.as_ref().map(|timeline| timeline.slot_ns);
-        let ours = Ours { metrics: profile.metrics.clone(), recursion: profile.recursion, threads, slot_ns };
+        // A profile of arcs has a stack for each function, whose total is not known.
+        let recursion = if profile.is_arcs_only() { RecursionRule::Flat } else { profile.recursion };
+        let ours = Ours { metrics: profile.metrics.clone(), recursion, threads, slot_ns };
         self.output.write_all(b",\n\"treering\":")?;
         serde_json::to_writer(&mut *self.output, &ours).map_err(io::Error::from)
     }

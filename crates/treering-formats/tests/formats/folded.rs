@@ -266,6 +266,8 @@ fn it_says_what_it_drops() {
         modules
         source lines and call sites"#]]
     .assert_eq(&dropped.notes.join("\n"));
+    let dropped = folded::write(&profile, MetricId::new(0), std::io::sink()).unwrap();
+    assert!(dropped.notes.iter().any(|note| note.starts_with("which costs are estimated")), "{dropped:?}");
 }
 
 proptest! {

@@ -9,7 +9,7 @@ use common::{canonical, fixture, profile, step, totals};
 use proptest::prelude::*;
 use treering_formats::speedscope;
 use treering_formats::{Format, read_any};
-use treering_profile::{FunctionKind, Profile};
+use treering_profile::{FunctionKind, Profile, RecursionRule};
 use treering_testing::synthetic::{Shape, synthetic};
 
 fn written(profile: &Profile) -> Vec<u8> {
@@ -113,6 +113,13 @@ fn written_profiles_are_read_back() {
     // Once more, nothing changes.
     let again = written(&read);
     assert_eq!(canonical(&speedscope::read(&again).unwrap().0), canonical(&read));
+}
+
+#[test]
+fn totals_that_no_stack_tells_stay_unknown() {
+    let profile = read_any(&fixture("callgrind/plain.callgrind")).unwrap().1;
+    let read = speedscope::read(&written(&profile)).unwrap().0;
+    assert_eq!((read.recursion, totals(&read)), (RecursionRule::Flat, totals(&profile)));
 }
 
 #[test]
