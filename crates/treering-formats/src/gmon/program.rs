@@ -110,7 +110,8 @@ fn note(profile: &Profile, metric: MetricId, elsewhere: u64, calls: u64, gmon: &
         let calls = pluralize(calls, "call that does", "calls that do");
         dropped.note(format!("{calls} not lead from one function of the program to another"));
     }
-    dropped.note_if(gmon.arcs.is_empty(), "callers: the profile has no calls that were counted");
+    dropped
+        .note_if(gmon.arcs.is_empty() && calls == 0, "callers: the profile has no calls that were counted");
     let tree = !profile.is_arcs_only() && profile.recursion != RecursionRule::Flat;
     dropped.note_if(tree, "contexts: gprof divides costs among callers by their calls");
     let measured = profile.arcs.iter().any(|arc| !arc.total_costs.is_empty());
@@ -192,7 +193,8 @@ impl Holders {
     }
 }
 
-/// The module whose functions, of those with addresses, cost most, or are called most.
+/// The module whose functions, of those with addresses, cost most, or are called most. Where calls were counted apart
+/// from the stacks, calls come first, as only some modules count: what most was spent in may be the library that counts.
 fn largest_module(profile: &Profile, costs: &HashMap<FunctionId, u64>) -> Option<ModuleId> {
     let mut sums: BTreeMap<ModuleId, (u64, u64)> = BTreeMap::new();
     let mut add = |function: FunctionId, cost: u64, calls: u64| {
@@ -203,7 +205,9 @@ fn largest_module(profile: &Profile, costs: &HashMap<FunctionId, u64>) -> Option
     };
     costs.iter().for_each(|(&function, &cost)| add(function, cost, 0));
     profile.arcs.iter().for_each(|arc| add(arc.callee, 0, arc.calls));
-    let most = sums.into_iter().max_by_key(|&(module, sum)| (sum, std::cmp::Reverse(module)));
+    let calls_first = profile.has_counts_apart();
+    let rank = |(cost, calls)| if calls_first { (calls, cost) } else { (cost, calls) };
+    let most = sums.into_iter().max_by_key(|&(module, sum)| (rank(sum), std::cmp::Reverse(module)));
     most.map(|(module, _)| module)
 }
 

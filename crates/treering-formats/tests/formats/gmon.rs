@@ -9,7 +9,9 @@ use treering_formats::gmon::{
     ArcCount, BlockCount, Gmon, Histogram, Layout, Program, of_profile, read, read_of_width,
 };
 use treering_formats::{Format, Problem, read_any};
-use treering_profile::{MetricId, Profile};
+use treering_profile::{
+    Arc, Frame, Function, Metric, MetricId, Module, ModuleKind, Profile, RecursionRule, StatedAddress, Unit,
+};
 
 const LAYOUTS: [Layout; 4] = [
     Layout { wide: true, big_endian: false },
@@ -277,4 +279,27 @@ fn ticks_shorter_than_those_of_any_timer_are_no_samples() {
     };
     assert_eq!(told(&of(1_000_000)), (100_000_000, false, 0, 1));
     assert_eq!(told(&of(1_000)), (100_000_000_000, true, 1, 0));
+}
+
+/// The library that counts may have more samples than the program.
+#[test]
+fn of_calls_beside_samples_the_module_that_was_counted_is_written() {
+    let mut profile = Profile::new(RecursionRule::Full);
+    let samples = profile.add_metric(Metric::exact("samples", Unit::Count));
+    let thread = profile.add_single_thread("demo");
+    let mut function = |path: &str, address| {
+        let path = profile.strings.intern(path);
+        let module = Module { path, build_id: Box::default(), kind: ModuleKind::Elf };
+        let module = profile.modules.intern(module);
+        profile.functions.intern(Function::at_address(Some(module), StatedAddress(address)))
+    };
+    let functions =
+        [function("/bin/demo", 0x1000), function("/bin/demo", 0x2000), function("/lib/counts.so", 0x1000)];
+    let [caller, callee, _] = functions;
+    let frames = functions.map(|function| Frame { function, call_site: None });
+    profile.add_stack(thread, &frames, None, &[(samples, 9)]);
+    profile.add_stack(thread, &frames[..2], None, &[(samples, 4)]);
+    profile.arcs.push(Arc { caller, callee, call_site: None, calls: 7, total_costs: Vec::new() });
+    let (gmon, path, _) = of_profile(&profile, samples, None, Layout::default()).unwrap();
+    assert_eq!((path.as_str(), gmon.arcs.len()), ("/bin/demo", 1));
 }
