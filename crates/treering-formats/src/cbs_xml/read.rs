@@ -84,6 +84,9 @@ fn add_points(import: &mut Import, document: &Document, is_ours: bool) {
 /// The task that stands for the run.
 pub(super) const ROOT: &str = "_program";
 
+/// How a note of ours begins that names the times which were not measured.
+const UNMEASURED: &str = "0 stands for what was not measured: ";
+
 fn add_metadata(profile: &mut Profile, document: Document) {
     let mut benchmark =
         Benchmark { parameters: document.parameters, results: document.results, ..Benchmark::default() };
@@ -100,6 +103,10 @@ fn add_metadata(profile: &mut Profile, document: Document) {
             }
             _ => {}
         }
+    }
+    let mut unmeasured = document.notes.iter().filter_map(|note| note.strip_prefix(UNMEASURED));
+    if unmeasured.any(|names| names.split(", ").any(|name| name == "cpu")) {
+        profile.runs[0].cpu_ns = None;
     }
     document.notes.into_iter().for_each(|note| metadata.note(note));
     metadata.benchmark = Some(benchmark).filter(|benchmark| *benchmark != Benchmark::default());

@@ -113,6 +113,15 @@ fn a_report_of_ours_has_the_numbers_of_its_profile() {
 }
 
 #[test]
+fn processor_time_that_was_not_measured_is_unknown() {
+    let text = String::from_utf8(fixture("cbs-xml/treering.xml")).unwrap();
+    let cpu_ns = |text: &str| read_any(text.as_bytes()).unwrap().1.runs[0].cpu_ns;
+    assert!(cpu_ns(&text).is_some());
+    let note = "<notes><note>0 stands for what was not measured: cpu, user, system</note></notes></bench>";
+    assert_eq!(cpu_ns(&text.replace("</bench>", note)), None);
+}
+
+#[test]
 fn every_prefix_is_an_error_or_a_profile() {
     for name in ["cbs-xml/cbs.xml", "cbs-xml/treering.xml"] {
         let whole = fixture(name);
