@@ -60,6 +60,7 @@ fn owners_text(
         cells.push(thread.map_or_else(|| of.threads.to_string(), |thread| thread.tid.to_string()));
         let process_name = printable(&process.name);
         let name = match thread {
+            Some(thread) if process.name.is_empty() => printable(&thread.name).into_owned(),
             Some(thread) if thread.name != process.name => {
                 format!("{} [{process_name}]", printable(&thread.name))
             }

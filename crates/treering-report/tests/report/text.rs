@@ -5,7 +5,9 @@ use treering_analysis::{
     Basis, CallGraph, CallTree, Direction, LineTable, Presentation, Pruning, find_function,
 };
 use treering_profile::{MetricId, Profile, Run, Source};
-use treering_report::{Amount, Options, Style, call_graph_text, flat_text, lines_text, summary, tree_text};
+use treering_report::{
+    Amount, Options, Style, call_graph_text, flat_text, lines_text, summary, threads_text, tree_text,
+};
 
 const METRIC: MetricId = MetricId::new(0);
 
@@ -60,6 +62,15 @@ fn sampled() -> Profile {
     profile.metadata.losses.truncated_stacks = 12;
     profile.metadata.note("the kernel allowed no kernel samples");
     profile
+}
+
+/// Brackets without a name stood behind it.
+#[test]
+fn a_thread_of_a_process_without_a_name_stands_alone() {
+    let mut profile = sampled();
+    profile.processes.iter_mut().for_each(|process| process.name.clear());
+    let text = threads_text(&profile, &basis(&profile), &Style::default(), &Options::default());
+    assert!(text.contains("worker\n") && !text.contains("[]"), "{text}");
 }
 
 fn counted() -> Profile {
