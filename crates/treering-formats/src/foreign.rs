@@ -90,7 +90,7 @@ impl fmt::Display for Foreign {
             Self::CpuProfile => "JSON of V8 (.cpuprofile)",
             Self::SwiProfileJson => "SWI-Prolog's profile_data as JSON",
             Self::LegacyHeap => "a heap profile of gperftools",
-            Self::Gzip => "compressed with gzip and holds no profile that is known",
+            Self::Gzip => "compressed with gzip, and no profile that is read without unpacking it",
             Self::Named(named) => named.name,
         })
     }

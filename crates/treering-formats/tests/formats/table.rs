@@ -1,7 +1,10 @@
 //! The parts of a format that are not in its folder: pages and fuzz targets.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use crate::common;
+
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::Path;
 
 use treering_formats::Format;
@@ -94,6 +97,11 @@ fn files_that_are_not_read_are_named_with_what_to_do() {
     let rprof = treering_formats::detect_foreign(b"sample.interval=20000\n\"f\" \"g\"\n").unwrap();
     let told = rprof.advice("a b.out", "'a b.out'").unwrap();
     assert!(told.contains("read_rprof(\"a b.out\")"), "{told}");
+    // Of its own formats, none is read compressed.
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packed.write_all(&common::fixture("trg/small.trg")).unwrap();
+    let refused = treering_formats::read_any(&packed.finish().unwrap()).unwrap_err().to_string();
+    assert!(refused.contains("no profile that is read without unpacking it"), "{refused}");
     for (file, name) in [
         ("a.trace/", "Instruments"),
         ("/x/run.nsys-rep", "Nsight"),
