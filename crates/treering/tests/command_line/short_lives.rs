@@ -61,6 +61,23 @@ fn short_lives_have_their_share_of_the_run() {
     }
 }
 
+/// A thread of 1 ms was said to have cost between 3 and 17.
+#[test]
+fn what_a_short_thread_cost_by_itself_is_not_claimed() {
+    let session = Session::new();
+    record(&session, &[], "thread", "300", "300");
+    let listed = session.output(&["report", "--threads", "--json"]);
+    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
+    let threads = listed["threads"].as_array().expect("a list");
+    let is_made = |thread: &&serde_json::Value| thread["tid"] != thread["pid"];
+    let made: Vec<_> = threads.iter().filter(is_made).collect();
+    assert!(!made.is_empty() && made.iter().all(|thread| thread["total_low"] == 0), "{made:#?}");
+    assert!(session.output(&["report", "--threads"]).contains("only the sum is known"));
+    let one = session.output(&["report", "--thread", &made[0]["tid"].to_string()]);
+    assert!(one.contains("the costs of one alone are not known"), "{one}");
+    assert!(!session.output(&["report"]).contains("of one alone"));
+}
+
 #[test]
 fn an_ordinary_user_gets_the_same() {
     let Some(setpriv) = installed("setpriv") else { return skip("setpriv is not installed") };

@@ -1,8 +1,8 @@
 //! The part of the profile that a view shows, as options choose it.
 
 use regex::Regex;
-use treering_analysis::{FunctionSet, Selection};
-use treering_profile::{Profile, Thread};
+use treering_analysis::{Basis, FunctionSet, OwnerCost, Selection, thread_costs};
+use treering_profile::{MetricId, Profile, Thread};
 
 use crate::failure::Failure;
 
@@ -63,6 +63,21 @@ impl Part {
             }
         }
         Ok(Selection { threads: self.threads(profile)?, focus, ignore, hide })
+    }
+
+    /// Notes that costs of a chosen thread also stand for threads that were not chosen.
+    pub(super) fn note_shared_costs(&self, profile: &mut Profile, metric: MetricId, selection: &Selection) {
+        let (Some(_), Some(kept)) = (&self.thread, &selection.threads) else { return };
+        let costs = thread_costs(profile, &Basis::of(profile, metric));
+        let is_shared =
+            |of: &OwnerCost| of.shared > 0 && of.thread.is_some_and(|thread| kept[thread.index()]);
+        if costs.iter().any(is_shared) {
+            profile.metadata.note(
+                "samples of threads of less than 20 also stand for similar threads without a sample, so the costs of one \
+                 alone are not known"
+                    .to_owned(),
+            );
+        }
     }
 
     /// Refuses options that choose stacks, for a view that knows none.
