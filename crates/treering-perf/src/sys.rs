@@ -454,8 +454,10 @@ pub(crate) fn send_signal(pid: u32, signal: i32) {
 
 /// Whether a process exists, seen or not.
 pub(crate) fn process_exists(pid: u32) -> bool {
+    // Of 0 and of negative numbers the kernel would think of groups of processes.
+    let Some(pid) = pid_t::try_from(pid).ok().filter(|&pid| pid > 0) else { return false };
     // SAFETY: signal 0 only asks.
-    let answer = unsafe { libc::kill(pid as pid_t, 0) };
+    let answer = unsafe { libc::kill(pid, 0) };
     answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
 }
 

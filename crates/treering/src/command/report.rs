@@ -291,7 +291,10 @@ impl Report {
             Failure::new(format_args!(
                 "{file}: latency needs times of samples whose costs are processor time"
             ))
-            .hint("treering record keeps them")
+            .hint(match profile.runs.len() {
+                0 | 1 => "treering record keeps them, unless --no-time is given",
+                _ => "profiles of several runs have none: record one run, without --runs",
+            })
         })
     }
 

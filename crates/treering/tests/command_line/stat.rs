@@ -204,6 +204,8 @@ fn bad_input_is_refused_with_a_hint() {
         (&["-r", "0", "--", "true"], 2, "--repeat"),
         (&["--", "/no/such/program"], 127, "check the path"),
         (&["-p", "4194304"], 1, "there is no process"),
+        (&["-p", "0"], 1, "there is no process 0"),
+        (&["-p", "4294967295"], 1, "there is no process"),
         (&["-o", "/no/such/folder/stat", "--", "true"], 1, "mkdir"),
     ];
     for (arguments, status, said) in cases {

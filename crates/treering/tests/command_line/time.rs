@@ -189,6 +189,9 @@ fn parts_that_cannot_be_are_refused_with_the_nearest() {
     refused(&["--from", "0"], "the profile does not know when its costs arose");
     refused(&["--timeline"], "the profile does not know when its costs arose");
     refused(&["--metric", "latency"], "latency needs times of samples");
+    refused(&["--metric", "latency"], "unless --no-time is given");
+    session.record(&["--runs", "2"], &words(&["true"]));
+    refused(&["--metric", "latency"], "record one run, without --runs");
 }
 
 #[test]
