@@ -318,7 +318,7 @@ pub fn check_collected(output: &Path, inputs: &[&Path], force: bool) -> Result<(
     if is_profile(output) { check_target(&older(output), inputs, Format::Trg, force) } else { Ok(()) }
 }
 
-fn is_profile(path: &Path) -> bool {
+pub fn is_profile(path: &Path) -> bool {
     path.is_file() && !is_stream(path) && starts_as(path, |start| is_ours(start, Format::Trg))
 }
 

@@ -22,13 +22,13 @@ use crate::marks::MarkFile;
 use crate::nameless::note_nameless;
 use crate::naming::{Reachable, Wanted, name_functions};
 use crate::output::{
-    cannot_write, check_target, clean_up_at_signals, create_new, keep_older, no_stream, restore_older,
-    write_whole,
+    cannot_write, check_target, clean_up_at_signals, create_new, is_profile, keep_older, no_stream,
+    restore_older, write_elsewhere, write_whole,
 };
 use crate::page::beside;
 use crate::stream::Stream;
 use crate::terminal;
-use crate::word::{report_argument, words};
+use crate::word::{report_argument, word, words};
 
 /// Sample a program, or a running process, and write a profile
 #[derive(Debug, clap::Args)]
@@ -336,14 +336,15 @@ impl<'a> Place<'a> {
         clean_up_at_signals();
         let written = match self.stream {
             Some(stream) => stream.write(|writer| trg::write(profile, writer)),
+            None if self.was_replaced() => {
+                let output = self.output.display();
+                Err(Failure::new(format_args!("{output} was replaced by another file during the recording")))
+            }
             None => write_whole(self.output, |writer| trg::write(profile, writer)),
         };
         match &self.growing {
-            Some(growing) if written.is_err() && growing == self.output => {
-                let kept = growing.display();
-                written.map_err(|failure| {
-                    failure.hint(format_args!("the recording is kept in {kept}, without names"))
-                })
+            Some(growing) if growing == self.output => {
+                written.map_err(|failure| failure.hint(rescue(growing, profile)))
             }
             Some(growing) if growing != self.output => {
                 let _ = std::fs::remove_file(growing);
@@ -351,6 +352,13 @@ impl<'a> Place<'a> {
             }
             _ => written,
         }
+    }
+
+    /// Whether another file has the name of the one that grew, and is no profile.
+    fn was_replaced(&self) -> bool {
+        let has_content =
+            std::fs::metadata(self.output).is_ok_and(|known| known.is_file() && known.len() > 0);
+        self.growing.is_some() && has_content && !is_profile(self.output)
     }
 
     /// Removes the file of a recording that never began.
@@ -361,6 +369,19 @@ impl<'a> Place<'a> {
                 restore_older(growing);
             }
         }
+    }
+}
+
+/// Where a recording is whose file could not be finished: in what grew of it, or in the directory for temporary files.
+fn rescue(growing: &Path, profile: &Profile) -> String {
+    if is_profile(growing) {
+        return format!("the recording is kept in {}, without names", growing.display());
+    }
+    match write_elsewhere(|to| trg::write(profile, to)) {
+        Ok(elsewhere) => format!("the profile was written elsewhere: treering report {}", word(&elsewhere)),
+        Err(_) => "nor could it be written to the directory for temporary files, so it is lost; name a file where there is \
+                   room after -o"
+            .to_owned(),
     }
 }
 

@@ -477,3 +477,24 @@ fn wrong_values_of_environment_variables_are_reported() {
         assert_eq!(outcome.stderr.matches(told).count(), 1, "{told}: {}", outcome.stderr);
     }
 }
+
+/// The file that somebody had put in its place was lost, or the profile, which was said to be kept.
+#[test]
+fn a_profile_whose_place_was_taken_is_written_elsewhere() {
+    let session = Session::new();
+    std::fs::create_dir(session.path("folder")).expect("a folder");
+    let record = |script: &str| {
+        let mut command = session.command(&["record", "-o", "folder/x.trg", "--", "sh", "-c", script]);
+        Outcome::of(command.env("TMPDIR", session.path("")).output().expect("treering runs"))
+    };
+    let replaced = record("rm folder/x.trg; echo letter > folder/x.trg");
+    assert!(replaced.error().contains("folder/x.trg was replaced by another file"), "{replaced:#?}");
+    assert_eq!(std::fs::read_to_string(session.path("folder/x.trg")).expect("it is there"), "letter\n");
+    std::fs::remove_file(session.path("folder/x.trg")).expect("it can be removed");
+    let removed = record("rm -r folder");
+    for outcome in [replaced, removed] {
+        let path = outcome.error().lines().find_map(|line| line.split("treering report ").nth(1));
+        let path = path.unwrap_or_else(|| panic!("it does not say where: {outcome:#?}"));
+        session.output(&["report", path]);
+    }
+}
