@@ -97,4 +97,9 @@ fn a_process_that_does_not_exist_is_an_error() {
     let outcome = session.run(&["record", "-p", "4194305", "-d", "1"]);
     let said = outcome.error();
     assert!(said.contains("4194305"), "{said}");
+    // The kernel takes these for groups of processes.
+    for number in ["0", "4294967295"] {
+        let outcome = session.run(&["record", "-p", number, "-d", "1"]);
+        assert!(outcome.error().contains(&format!("there is no process {number}")), "{outcome:#?}");
+    }
 }
