@@ -78,7 +78,7 @@ fn owners_text(
         let (counted, share) = (pluralize(left_out as u64, one, several), percent(basis.share(rest)));
         text += &format!("… {counted} more, together {share} %\n");
     }
-    if shown.iter().any(|of| of.shared > 0) {
+    if profile.metadata.losses.unsampled_threads > 0 && shown.iter().any(|of| of.shared > 0) {
         text += "\nthreads of less than 20 samples also stand for similar threads without a sample: of these, only the sum \
                  is known\neach thread exactly: treering stat --per-thread\n";
     }

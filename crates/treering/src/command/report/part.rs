@@ -71,7 +71,7 @@ impl Part {
         let costs = thread_costs(profile, &Basis::of(profile, metric));
         let is_shared =
             |of: &OwnerCost| of.shared > 0 && of.thread.is_some_and(|thread| kept[thread.index()]);
-        if costs.iter().any(is_shared) {
+        if profile.metadata.losses.unsampled_threads > 0 && costs.iter().any(is_shared) {
             profile.metadata.note(
                 "samples of threads of less than 20 also stand for similar threads without a sample, so the costs of one \
                  alone are not known"
