@@ -2,8 +2,9 @@
 //! stacks are unwound, and a way to open them later.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 
 use object::{Object as _, ObjectSection as _, ReadCache, ReadRef};
 use treering_proc::{read_memory, vdso_image};
-use treering_profile::SegmentMap;
+use treering_profile::{SegmentMap, pluralize};
 
 use crate::call_frame::{CallFrames, FrameRule};
 use crate::function_range::FunctionRanges;
@@ -237,6 +238,8 @@ pub(crate) struct Binaries {
     versions: HashMap<PathBuf, u32>,
     /// The kernel's code for 64-bit and for 32-bit processes.
     vdso: [Option<Rc<Binary>>; 2],
+    /// The files that could not be opened, as this process had too many open.
+    unopened: BTreeSet<PathBuf>,
 }
 
 /// The result of opening the path of a mapped file.
@@ -258,13 +261,20 @@ impl Binaries {
         }
         let (file, identity) = match open_mapped(pid, path, range, inode) {
             Ok(Some(found)) => found,
-            Ok(None) => return Found::Nothing,
+            Ok(None) => {
+                self.note_unopened(path);
+                return Found::Nothing;
+            }
             Err(Replaced) => return Found::Other,
         };
         let may_keep = self.known.len() < MOST_KEPT;
         let known = self.known.entry(identity).or_insert_with(|| {
             let image = Image::File { path: path.to_owned(), identity, file: OnceCell::new() };
-            let mut binary = Binary::parse(&ReadCache::new(file.try_clone().ok()?), image)?;
+            let copy = file.try_clone();
+            if copy.as_ref().is_err_and(is_full) {
+                self.unopened.insert(path.to_owned());
+            }
+            let mut binary = Binary::parse(&ReadCache::new(copy.ok()?), image)?;
             let version = self.versions.entry(path.to_owned()).or_default();
             *version += 1;
             binary.version = *version;
@@ -273,6 +283,24 @@ impl Binaries {
             Some(Rc::new(binary))
         });
         known.clone().map_or(Found::Nothing, Found::Binary)
+    }
+
+    /// Notes a file that could not be opened, if no file at all can be.
+    fn note_unopened(&mut self, path: &Path) {
+        if path.is_absolute() && File::open("/").is_err_and(|error| is_full(&error)) {
+            self.unopened.insert(path.to_owned());
+        }
+    }
+
+    /// The note on files that could not be opened.
+    pub(crate) fn note_of_unopened(&self) -> Option<String> {
+        let first = self.unopened.first()?;
+        Some(format!(
+            "{} could not be opened, as the recorder may have no more files open (ulimit -Hn): {}{}; stacks end there",
+            pluralize(self.unopened.len() as u64, "file of code", "files of code"),
+            first.display(),
+            if self.unopened.len() > 1 { " and others" } else { "" },
+        ))
     }
 
     /// The code that the kernel maps into every process: the same one into all of 64 bits, ours
@@ -287,6 +315,11 @@ impl Binaries {
         }
         slot.clone()
     }
+}
+
+/// Whether an error says that too many files are open.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
 }
 
 /// A path leads to another file than before.

@@ -25,6 +25,13 @@ pub(crate) struct Processes {
     pub(crate) with_jit: HashMap<u32, JitFiles>,
 }
 
+impl Processes {
+    /// The note on files that could not be opened.
+    pub(crate) fn note_of_unopened(&self) -> Option<String> {
+        self.binaries.note_of_unopened()
+    }
+}
+
 /// Where the names of a process's generated code may be found.
 #[derive(Debug)]
 pub(crate) struct JitFiles {

@@ -503,6 +503,7 @@ impl Recorder {
         }
         self.note_wakers();
         self.cuts.note(&mut self.profile, self.session.stack_bytes);
+        self.processes.note_of_unopened().into_iter().for_each(|note| self.profile.metadata.note(note));
         self.session.note_of_rows().into_iter().for_each(|note| self.profile.metadata.note(note));
         self.rights.note(&mut self.profile);
         let (finish, cpu) = match (child, reason) {

@@ -7,7 +7,7 @@ use treering_testing::programs::{
     RECURSION, Recipe, SAME_PATH, Size, THREADS_AND_FORK, WorkloadKind, exec_chain, fixture, installed,
 };
 
-use crate::session::{Outcome, Session, program, words};
+use crate::session::{Outcome, Session, program, quoted, treering, words};
 use crate::skip;
 
 /// The shares of `known_shares`.
@@ -497,4 +497,20 @@ fn a_profile_whose_place_was_taken_is_written_elsewhere() {
         let path = path.unwrap_or_else(|| panic!("it does not say where: {outcome:#?}"));
         session.output(&["report", path]);
     }
+}
+
+/// Of all stacks it was said that neither unwind tables nor the code tell the caller.
+#[test]
+fn files_that_cannot_be_opened_are_said_to_be_the_reason() {
+    let session = Session::new();
+    let record = |most: u64| {
+        let program = "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'";
+        let line = format!("ulimit -n {most}; exec {} record -o x.trg -- {program}", quoted(treering()));
+        let output = Command::new("sh").args(["-c", &line]).current_dir(session.path("")).output();
+        Outcome::of(output.expect("a shell"))
+    };
+    // How many events there are depends on the processors. With one file less than the fewest, nothing is recorded.
+    let recorded = (10..500).map(record).find(|outcome| outcome.status.success());
+    let recorded = recorded.expect("it has enough files");
+    assert!(recorded.stderr.contains("may have no more files open"), "{recorded:#?}");
 }
