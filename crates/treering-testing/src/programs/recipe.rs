@@ -286,6 +286,10 @@ recipe!(
     STOPPED_AT_EXEC, "stopped_at_exec", "count/stopped_at_exec.c", C
 );
 recipe!(
+    /// A program that handles the signal by which a terminal stops it.
+    SUSPENDED, "suspended", "count/suspended.c", C
+);
+recipe!(
     /// Maps memory at an address that it insists on.
     WANTED_MEMORY, "wanted_memory", "count/wanted_memory.c", C
 );

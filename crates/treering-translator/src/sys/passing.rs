@@ -1,12 +1,18 @@
 //! Signals that reach this process but are meant for the program.
 
 use std::io;
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 
 /// The process, or the negative number of the process group, that gets the signals; 0 while there is none.
 static TARGET: AtomicI32 = AtomicI32::new(0);
 /// Signals that came and were not passed on yet, each as the bit of its number.
 static PENDING: AtomicU64 = AtomicU64::new(0);
+/// What became of a terminal's request to stop.
+static STOP: AtomicU8 = AtomicU8::new(NOT_ASKED);
+const NOT_ASKED: u8 = 0;
+const ASKED: u8 = 1;
+/// The program has stopped, and other processes that were asked have not.
+const AWAITED: u8 = 2;
 
 /// The senders whose signals are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +54,67 @@ pub fn pass_on_to(target: Option<i32>) {
     send_pending();
 }
 
+/// If a terminal asks for a stop (Ctrl-Z), has this process stop only after the program that it counts: the program may
+/// handle the signal, and cannot run without its tracer. With `false` it stops at once, as usual. If it ignores the signal,
+/// it goes on doing so.
+///
+/// # Errors
+/// The signal cannot be handled.
+pub fn stop_with_program(with_program: bool) -> io::Result<()> {
+    // SAFETY: the kernel writes and reads one action. Its handler calls only async-signal-safe functions, and with
+    // `SA_SIGINFO` the kernel calls it with these arguments.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGTSTP, std::ptr::null(), &raw mut action) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if action.sa_sigaction == libc::SIG_IGN {
+            return Ok(());
+        }
+        action.sa_sigaction = match with_program {
+            true => asked_to_stop as extern "C" fn(i32, *const libc::siginfo_t) as usize,
+            false => libc::SIG_DFL,
+        };
+        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
+        match libc::sigaction(libc::SIGTSTP, &raw const action, std::ptr::null_mut()) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Whether a terminal has asked this process and the program to stop, and this process has not done so.
+pub(crate) fn is_asked_to_stop() -> bool {
+    STOP.load(Ordering::SeqCst) != NOT_ASKED
+}
+
+/// Has the next request stop this process at once: the program has stopped, and others may never do so.
+pub(crate) fn await_other_stops() {
+    STOP.store(AWAITED, Ordering::SeqCst);
+}
+
+/// Whether a process is in this one's process group, so that a terminal asks both to stop.
+pub(crate) fn is_in_our_group(pid: i32) -> bool {
+    // SAFETY: the calls take and return numbers.
+    unsafe { libc::getpgid(pid) == libc::getpgrp() }
+}
+
+/// Stops this process by a signal, as it stopped the program.
+pub(crate) fn stop_by(signal: i32) {
+    STOP.store(NOT_ASKED, Ordering::SeqCst);
+    // SAFETY: the kernel writes and reads one action. That of SIGSTOP cannot be changed, and need not.
+    unsafe {
+        let (mut usual, mut before): (libc::sigaction, libc::sigaction) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        usual.sa_sigaction = libc::SIG_DFL;
+        let is_changed = libc::sigaction(signal, &raw const usual, &raw mut before) == 0;
+        libc::raise(signal);
+        if is_changed {
+            libc::sigaction(signal, &raw const before, std::ptr::null_mut());
+        }
+    }
+}
+
 /// Ends this process by a signal, as the counted program ended, and without a core dump of its own. Returns
 /// if the signal does not end processes.
 pub fn end_by(signal: i32) {
@@ -70,6 +137,17 @@ extern "C" fn passed_on_from_process(signal: i32, info: *const libc::siginfo_t) 
     // Signals that the kernel itself sends, for a terminal too, have codes above that of kill(2) (sigaction(2)).
     if unsafe { (*info).si_code } <= libc::SI_USER {
         passed_on(signal, info);
+    }
+}
+
+extern "C" fn asked_to_stop(_signal: i32, info: *const libc::siginfo_t) {
+    // SAFETY: the kernel has filled `info` in for this handler; `raise` is async-signal-safe.
+    unsafe {
+        // Another process need not have sent it to the program as well.
+        if (*info).si_code <= libc::SI_USER || STOP.swap(ASKED, Ordering::SeqCst) == AWAITED {
+            STOP.store(NOT_ASKED, Ordering::SeqCst);
+            libc::raise(libc::SIGSTOP);
+        }
     }
 }
 

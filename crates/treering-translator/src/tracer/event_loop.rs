@@ -7,10 +7,12 @@ use crate::sys::{self, Stop};
 use crate::tracer::state::Tracer;
 use crate::tracer::thread::Thread;
 use crate::tracer::thread_stop::ThreadStop;
+use treering_proc::status;
 
 impl Tracer {
     /// Adds the first process, whose parent is not traced.
     pub(crate) fn begin_with(&mut self, tid: i32, first: i32) {
+        self.first = Some(first);
         if tid == first && !self.filtered && !self.threads.contains_key(&tid) {
             self.threads.insert(tid, Thread::new(tid, tid, None, 0));
         }
@@ -30,15 +32,17 @@ impl Tracer {
             if let Some(gone) = gone {
                 self.pass_signals_on(gone);
             }
+            self.stop_after_program();
             return self.end_orphans();
         }
-        if !self.threads.contains_key(&tid) {
+        let Some(thread) = self.threads.get_mut(&tid) else {
             return match stop {
                 // It was killed before it ran.
                 Stop::Event(libc::PTRACE_EVENT_EXIT, _) => _ = sys::resume(tid, 0),
                 _ => self.new_thread_stopped(tid),
             };
-        }
+        };
+        thread.group_stop = None;
         let handled = match stop {
             Stop::Signal(signal) => self.signal(tid, signal),
             Stop::SystemCall => self.call_done(tid),
@@ -97,9 +101,30 @@ impl Tracer {
         }
         // After a remote system call, it cannot: it reports the stop again when it is resumed.
         if STOPS.contains(&signal) && sys::listen(tid).is_ok() {
+            self.threads.get_mut(&tid).into_iter().for_each(|thread| thread.group_stop = Some(signal));
+            self.stop_after_program();
             return Ok(());
         }
         // A thread killed meanwhile may stand anywhere, and reports its end itself.
         if sys::is_dying(tid) { Ok(()) } else { self.resume(tid) }
+    }
+
+    /// Stops this process if a terminal has asked it to (Ctrl-Z), the program has stopped, and so has every other process
+    /// that was asked, which may first put the terminal in order.
+    fn stop_after_program(&self) {
+        if !sys::is_asked_to_stop() {
+            return;
+        }
+        let of_program = self.threads.values().filter(|thread| Some(thread.pid) == self.first);
+        let Some(signal) = of_program.filter_map(|thread| thread.group_stop).next() else { return };
+        let is_awaited = |thread: &Thread| {
+            let is_there = || status::line(thread.tid, "State").is_some_and(|state| !state.starts_with('Z'));
+            let heeds = || !status::has_signal(thread.tid, "SigIgn", libc::SIGTSTP);
+            thread.group_stop.is_none() && sys::is_in_our_group(thread.pid) && heeds() && is_there()
+        };
+        match self.threads.values().any(is_awaited) {
+            true => sys::await_other_stops(),
+            false => sys::stop_by(signal),
+        }
     }
 }

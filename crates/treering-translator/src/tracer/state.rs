@@ -60,6 +60,8 @@ pub(crate) struct Tracer {
     pub(crate) watcher: Option<Rc<Watcher>>,
     /// Whether counting has ended.
     pub(crate) stopped: bool,
+    /// The first process, if the tracer has started it.
+    pub(crate) first: Option<i32>,
     /// The only process that is counted, if its children are not.
     pub(crate) only: Option<i32>,
     /// The options of all address spaces.
@@ -111,6 +113,7 @@ impl Tracer {
             hints: None,
             watcher: None,
             stopped: false,
+            first: None,
             only: None,
             options: SpaceOptions {
                 tree: tree.then(FileFunctionStarts::default),

@@ -35,6 +35,8 @@ pub(crate) struct Thread {
     pub(crate) last_count: Option<[u64; 2]>,
     /// The selected functions and marks that it is inside of.
     pub(crate) entered: Entered,
+    /// The signal that has stopped its process, while it stands still for that.
+    pub(crate) group_stop: Option<i32>,
     /// Whether its counts were taken, so that it runs on uncounted.
     pub(crate) frozen: bool,
     /// Whether it runs in its parent's memory without being a thread of its process (`vfork`).
@@ -275,6 +277,7 @@ impl Thread {
             number: None,
             last_count: None,
             entered: Entered::default(),
+            group_stop: None,
             frozen: false,
             borrows: false,
             restartable: None,

@@ -17,7 +17,7 @@ use treering_profile::Profile;
 use treering_report::Style;
 use treering_translator::{
     Command, CountError, Counts, Ended, Left, ProfileBuilder, ProgramCounts, Progress, Senders, TreeLimits,
-    count_each, is_kept, pass_on, pass_on_to,
+    count_each, is_kept, pass_on, pass_on_to, stop_with_program,
 };
 
 use super::archive::{Kept, in_archive};
@@ -177,6 +177,7 @@ impl Count {
         };
         let counted = count_each(&command, |progress| self.goes_on(progress, &ignored), ended);
         pass_on_to(None);
+        let _ = stop_with_program(false);
         let mut counts = counted.map_err(failure)?;
         counts.programs = programs;
         let partly = self.partly(&selected, &counts, &totals);
@@ -219,8 +220,12 @@ impl Count {
                 // The process has inherited that they are ignored, and the program may have handlers for them.
                 ignored.iter().for_each(|&signal| drop(pass_on(signal, Senders::Processes)));
                 pass_on_to(Some(pid));
+                if self.pid.is_none() {
+                    let _ = stop_with_program(true);
+                }
             }
             Progress::HasEnded(helper) => {
+                let _ = stop_with_program(false);
                 // A terminal's signals reach our process group only, and the helper is in none that a terminal knows.
                 let heeded = ENDING.into_iter().filter(|signal| !ignored.contains(signal));
                 // Without them the counting ends with the last child.

@@ -30,6 +30,7 @@ mod count_held;
 mod count_killed;
 mod count_sanitized;
 mod count_selected;
+mod count_suspended;
 mod count_unusual;
 mod coverage;
 mod coverage_files;
