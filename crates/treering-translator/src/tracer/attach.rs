@@ -376,6 +376,9 @@ fn is_kept(mapping: &Mapping) -> bool {
     mapping.path.extension().is_some_and(|kind| kind.as_encoded_bytes().starts_with(b"counters"))
 }
 
+/// The reason not to attach to a process that goes on in other threads than its first.
+const FIRST_HAS_ENDED: &str = "its first thread has ended";
+
 /// Finds out, before anything is changed, whether a process can be attached to.
 fn check(pid: i32) -> Result<(), CountError> {
     let Some(state) = status::line(pid, "State") else { return Err(CountError::NoProcess(pid)) };
@@ -387,6 +390,7 @@ fn check(pid: i32) -> Result<(), CountError> {
         return refuse("a process cannot count itself");
     }
     match state.as_bytes().first() {
+        Some(b'Z' | b'X') if tasks(pid).into_iter().any(is_alive) => return refuse(FIRST_HAS_ENDED),
         Some(b'Z' | b'X') => return Err(CountError::NoProcess(pid)),
         Some(b'T') => return refuse("it is stopped; let it go on first (kill -CONT)"),
         _ => {}
@@ -485,7 +489,7 @@ fn stop_all(pid: i32, threads: &mut Vec<i32>) -> Result<(), CountError> {
     threads.sort_unstable_by_key(|&tid| (tid != pid, tid));
     match threads.first() {
         Some(&first) if first == pid => Ok(()),
-        Some(_) => Err(CountError::CannotAttach(pid, "its first thread has ended".to_owned())),
+        Some(_) => Err(CountError::CannotAttach(pid, FIRST_HAS_ENDED.to_owned())),
         None => Err(CountError::NoProcess(pid)),
     }
 }

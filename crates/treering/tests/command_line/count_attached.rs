@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use treering_testing::programs::{ATTACHED, EDGE, LEAF_THREADS, Program, SEALED};
+use treering_testing::programs::{ATTACHED, EDGE, LEAF_THREADS, MAIN_EXITED, Program, SEALED};
 
 use crate::session::{Outcome, Session};
 
@@ -439,6 +439,12 @@ fn processes_that_cannot_be_attached_to_are_refused_and_go_on() {
     assert_eq!(filtered.line(), "ready");
     refused(filtered.pid(), "it filters its own system calls", "record -p");
     assert_eq!(filtered.end().1, Some(7));
+
+    // Its number is in use, though `ps` calls it a zombie.
+    let mut headless = Running::start(&MAIN_EXITED, &["100000"]);
+    assert_eq!(headless.line(), "alone");
+    refused(headless.pid(), "its first thread has ended", "record -p");
+    drop(headless);
 
     let session = Session::new();
     let outcome = session.run(&["count", "-p", "1", "--tree"]);
