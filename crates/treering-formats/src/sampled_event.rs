@@ -76,9 +76,12 @@ pub(crate) fn note_missing_callers(profile: &mut Profile) {
     let has_caller =
         |node| tree.parent(node).and_then(|caller| tree.parent(caller)).is_some() && called(node);
     if tree.nodes().any(|node| tree.parent(node).is_some()) && !tree.nodes().any(has_caller) {
-        profile.metadata.note(
-            "no sample has a caller, so total costs are those of single functions; perf record --call-graph records callers",
-        );
+        let sampled = profile.metrics.iter().filter(|metric| metric.sampling.is_some());
+        let names: Vec<&str> = sampled.map(|metric| metric.name.as_str()).collect();
+        let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) };
+        profile.metadata.note(format!(
+            "no sample{of} has a caller, so total costs are those of single functions; perf record --call-graph records callers"
+        ));
     }
 }
 

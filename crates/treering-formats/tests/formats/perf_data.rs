@@ -66,7 +66,7 @@ fn samples_by_event_thread_and_file_are_those_of_perf_report() {
         assert_eq!(told("a copy of the stack"), name == "stacks", "{report:?}");
         assert_eq!(told("the values of the others"), name == "group", "{report:?}");
         let notes = format!("{:?}", profile.metadata.notes);
-        assert_eq!(notes.contains("no sample has a caller"), name == "pipe", "{name}: {notes}");
+        assert_eq!(notes.contains("no sample of cpu-clock has a caller"), name == "pipe", "{name}: {notes}");
         assert_eq!(needs_unwinding(&fixture(&format!("perf-data/{name}.data"))), name == "stacks");
     }
 }
