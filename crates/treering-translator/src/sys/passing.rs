@@ -54,7 +54,7 @@ pub fn pass_on_to(target: Option<i32>) {
     send_pending();
 }
 
-/// If a terminal asks for a stop (Ctrl-Z), has this process stop only after the program that it counts: the program may
+/// If a terminal or the program asks their process group to stop (Ctrl-Z), has this process stop only after the program that it counts: the program may
 /// handle the signal, and cannot run without its tracer. With `false` it stops at once, as usual. If it ignores the signal,
 /// it goes on doing so.
 ///
@@ -141,10 +141,11 @@ extern "C" fn passed_on_from_process(signal: i32, info: *const libc::siginfo_t) 
 }
 
 extern "C" fn asked_to_stop(_signal: i32, info: *const libc::siginfo_t) {
-    // SAFETY: the kernel has filled `info` in for this handler; `raise` is async-signal-safe.
+    // SAFETY: the kernel has filled `info` in for this handler; the calls are async-signal-safe.
     unsafe {
-        // Another process need not have sent it to the program as well.
-        if (*info).si_code <= libc::SI_USER || STOP.swap(ASKED, Ordering::SeqCst) == AWAITED {
+        // A program may stop its whole group as a terminal does. Others need not have sent it to the program as well.
+        let is_of_other = (*info).si_code <= libc::SI_USER && !is_in_our_group((*info).si_pid());
+        if is_of_other || STOP.swap(ASKED, Ordering::SeqCst) == AWAITED {
             STOP.store(NOT_ASKED, Ordering::SeqCst);
             libc::raise(libc::SIGSTOP);
         }

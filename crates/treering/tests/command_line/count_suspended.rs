@@ -8,8 +8,9 @@ use treering_testing::programs::{SUSPENDED, installed};
 use crate::session::Session;
 use crate::skip;
 
-/// What a terminal shows of a shell that runs a command, which is stopped once it says that it is running, and goes on.
-fn shown_when_stopped(session: &Session, command: &str) -> String {
+/// What a terminal shows of a shell that runs a command, which is stopped, and goes on. It is stopped by a key once it says
+/// that it is running, unless it stops itself.
+fn shown_when_stopped(session: &Session, command: &str, by_key: bool) -> String {
     /// What a terminal makes a request to stop of.
     const CTRL_Z: &[u8] = b"\x1a";
     let shell = format!("set -m; {command}; echo stopped $?; fg; echo ended $?");
@@ -21,7 +22,7 @@ fn shown_when_stopped(session: &Session, command: &str) -> String {
     let mut child = terminal.spawn().expect("timeout is part of coreutils");
     let (mut keyboard, mut screen) =
         (child.stdin.take().expect("piped"), child.stdout.take().expect("piped"));
-    let (mut shown, mut part, mut is_stopped) = (String::new(), [0; 4096], false);
+    let (mut shown, mut part, mut is_stopped) = (String::new(), [0; 4096], !by_key);
     while let Ok(length @ 1..) = screen.read(&mut part) {
         shown.push_str(&String::from_utf8_lossy(&part[..length]));
         if !is_stopped && shown.contains("running") {
@@ -43,9 +44,9 @@ fn a_program_puts_its_terminal_in_order_before_the_shell_has_it() {
     let session = Session::new();
     let path = SUSPENDED.build().expect("the compiler is installed");
     let treering = env!("CARGO_BIN_EXE_treering");
-    for (options, arguments) in [("", ""), ("--tree", ""), ("", "as-child")] {
+    for (options, arguments) in [("", ""), ("--tree", ""), ("", "child"), ("", "group")] {
         let command = format!("'{treering}' count -q {options} -- '{}' {arguments}", path.display());
-        let shown = shown_when_stopped(&session, &command);
+        let shown = shown_when_stopped(&session, &command, arguments != "group");
         let mut rest = &shown[..];
         for expected in ["running", "in order", "stopped 148", "back", "ended 3"] {
             let Some((_, behind)) = rest.split_once(expected) else {
