@@ -54,9 +54,9 @@ pub fn pass_on_to(target: Option<i32>) {
     send_pending();
 }
 
-/// If a terminal or the program asks their process group to stop (Ctrl-Z), has this process stop only after the program that it counts: the program may
-/// handle the signal, and cannot run without its tracer. With `false` it stops at once, as usual. If it ignores the signal,
-/// it goes on doing so.
+/// If a terminal or the program asks their process group to stop (Ctrl-Z), has this process stop only after the program that
+/// it counts: the program may handle the signal, and cannot run without its tracer. With `false` it stops at once, as usual.
+/// If it ignores the signal, it goes on doing so.
 ///
 /// # Errors
 /// The signal cannot be handled.
