@@ -18,7 +18,7 @@ pub(crate) fn run() -> ExitCode {
     run.tests("tests", lanes());
     run.tests(
         "examples of the documentation, and tests in a folder of another name",
-        odd_folder::tests().map(|tests| vec![lane(&["--doc".to_owned()], processors()), tests]),
+        odd_folder::tests().map(|tests| vec![lane(&["--doc".to_owned()]), tests]),
     );
     run.skipped
         .extend(still_missing.iter().map(|package| format!("the package {} is missing", package.name)));
@@ -41,25 +41,19 @@ fn lanes() -> Result<Vec<Command>, String> {
     let selected = |names: &[&str]| {
         names.iter().flat_map(|name| ["--test", name]).map(str::to_owned).collect::<Vec<_>>()
     };
-    let processors = processors();
     Ok(vec![
-        // Half of these tests wait for a browser or for a program that sleeps.
-        lane(&selected(&long), processors + processors.div_ceil(2)),
-        lane(&[vec!["--lib".to_owned(), "--bins".to_owned()], selected(&others)].concat(), processors),
+        lane(&selected(&long)),
+        lane(&[vec!["--lib".to_owned(), "--bins".to_owned()], selected(&others)].concat()),
     ])
 }
 
-/// As many as this process may use.
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// The command that runs some targets' tests, so many at a time. The build is the same whichever they are.
-fn lane(targets: &[String], threads: usize) -> Command {
+/// The command that runs some targets' tests. The build is the same whichever they are.
+fn lane(targets: &[String]) -> Command {
     let mut test = workspace::cargo();
     test.args(["test", "--workspace", "--no-fail-fast"]).args(targets).args(["--", "--show-output"]);
     // Many tests wait for a program or for the disk, so two lanes with as many as there are processors are not too many.
-    test.env("RUST_TEST_THREADS", threads.to_string());
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    test.env("RUST_TEST_THREADS", processors.to_string());
     test
 }
 
