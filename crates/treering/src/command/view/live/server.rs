@@ -22,8 +22,9 @@ const HEAD_BYTES: usize = 16 << 10;
 const HEAD_LINES: usize = 64;
 /// How many connections may wait for their heads.
 const WAITING: usize = 32;
-/// How many there may be at all.
+/// How many there may be at all, and how long a new one waits for one of them to end.
 const MOST: usize = 128;
+const ROOM_TIME: Duration = Duration::from_secs(1);
 
 /// A request.
 #[derive(Debug, PartialEq, Eq)]
@@ -123,19 +124,33 @@ impl Waiting {
     /// Gives a connection a place; the one that has waited longest may lose its own.
     fn admit(self: &Arc<Self>, stream: &TcpStream) -> Option<Place> {
         let copy = stream.try_clone().ok()?;
-        let mut streams = self.streams();
-        if streams.len() >= WAITING
-            && let Some((_, oldest)) = streams.pop_front()
-        {
+        let oldest = {
+            let mut streams = self.streams();
+            if streams.len() >= WAITING { streams.pop_front() } else { None }
+        };
+        if let Some((_, oldest)) = oldest {
             let _ = oldest.shutdown(Shutdown::Both);
         }
-        if self.all.load(Ordering::Relaxed) >= MOST {
+        if !self.await_room() {
             return None;
         }
         self.all.fetch_add(1, Ordering::Relaxed);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        streams.push_back((number, copy));
+        self.streams().push_back((number, copy));
         Some(Place { number, waiting: Arc::clone(self) })
+    }
+
+    /// Waits until there are fewer connections than there may be: the thread of one that gave way ends soon, but not at once
+    /// on a busy machine.
+    fn await_room(&self) -> bool {
+        let until = Instant::now() + ROOM_TIME;
+        while self.all.load(Ordering::Relaxed) >= MOST {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
     }
 
     fn streams(&self) -> MutexGuard<'_, VecDeque<(usize, TcpStream)>> {
