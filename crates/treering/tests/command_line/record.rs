@@ -495,7 +495,10 @@ fn a_profile_whose_place_was_taken_is_written_elsewhere() {
     for outcome in [replaced, removed] {
         let path = outcome.error().lines().find_map(|line| line.split("treering report ").nth(1));
         let path = path.unwrap_or_else(|| panic!("it does not say where: {outcome:#?}"));
-        session.output(&["report", path]);
+        // The path is quoted for a shell where it needs that.
+        let line = format!("{} report {path}", quoted(treering()));
+        let shown = Command::new("sh").args(["-c", &line]).output().expect("a shell");
+        assert!(shown.status.success(), "{line}: {}", String::from_utf8_lossy(&shown.stderr));
     }
 }
 
