@@ -46,7 +46,7 @@ pub enum RecordError {
 /// The kernel's refusal, and the settings that decide it.
 #[derive(Debug)]
 pub struct Denial {
-    /// What was to be done: `sample`, or `count events of`.
+    /// The act that was refused: `sample`, or `count events of`.
     pub doing: &'static str,
     /// The program or process.
     pub target: String,

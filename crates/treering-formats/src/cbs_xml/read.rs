@@ -84,7 +84,7 @@ fn add_points(import: &mut Import, document: &Document, is_ours: bool) {
 /// The task that stands for the run.
 pub(super) const ROOT: &str = "_program";
 
-/// How a note of ours begins that names the times which were not measured.
+/// The beginning of the note that our writer adds where times were not measured.
 const UNMEASURED: &str = "0 stands for what was not measured: ";
 
 fn add_metadata(profile: &mut Profile, document: Document) {

@@ -213,7 +213,7 @@ fn is_whole(profile: &Profile) {
     assert_eq!(sums, [67, 40, 15, 29], "redos, fails, exceptions, cuts");
 }
 
-/// Whether a reader is told that self costs of one call in N are not of all.
+/// Whether a note says that self costs are those of one call in N.
 fn says_what_was_not_timed(profile: &Profile) -> bool {
     profile.metadata.notes.iter().any(|note| note.0.starts_with("where one call in N was timed"))
 }

@@ -8,10 +8,10 @@ use treering_testing::programs::{SUSPENDED, installed};
 use crate::session::Session;
 use crate::skip;
 
-/// What a terminal shows of a shell that runs a command, which is stopped, and goes on. It is stopped by a key once it says
-/// that it is running, unless it stops itself.
+/// The text on a terminal whose shell runs a command, which is stopped, and goes on. A key stops it once it says that it is
+/// running, unless it stops itself.
 fn shown_when_stopped(session: &Session, command: &str, by_key: bool) -> String {
-    /// What a terminal makes a request to stop of.
+    /// The key that a terminal turns into a request to stop.
     const CTRL_Z: &[u8] = b"\x1a";
     let shell = format!("set -m; {command}; echo stopped $?; fg; echo ended $?");
     std::fs::write(session.path("shell"), shell).expect("written");

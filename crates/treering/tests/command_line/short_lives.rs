@@ -63,7 +63,7 @@ fn short_lives_have_their_share_of_the_run() {
 
 /// A thread of 1 ms was said to have cost between 3 and 17.
 #[test]
-fn what_a_short_thread_cost_by_itself_is_not_claimed() {
+fn intervals_of_single_short_threads_hold_no_cost_for_certain() {
     let session = Session::new();
     record(&session, &[], "thread", "300", "300");
     let listed = session.output(&["report", "--threads", "--json"]);
