@@ -92,8 +92,8 @@ pub struct CountedRun {
 /// until then. An event that cannot be counted is no failure, and keeps no other from being counted.
 ///
 /// # Errors
-/// When the program cannot be run, or there is no such process, or none of its events may be counted, or more files would
-/// have to be open than may be.
+/// The program cannot be run, or there is no such process. The kernel lets this user count none of the events in a running
+/// process. The limit of open files is reached.
 pub fn count_events(
     options: &CountOptions,
     observe: &mut dyn FnMut(&EventCounts),
