@@ -1,9 +1,12 @@
 //! Columns, and their Parquet files.
 
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::column::reader::ColumnReader;
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::{ByteArray, FixedLenByteArray};
 use parquet::errors::ParquetError;
@@ -48,6 +51,9 @@ enum Encoded {
 
 /// Rows are written in groups of so many: smaller ones take a fifth more.
 const GROUP: usize = 1 << 20;
+
+/// Texts are read so many at a time.
+const READ_AT_ONCE: usize = 1 << 14;
 
 impl Column {
     fn len(&self) -> usize {
@@ -232,6 +238,31 @@ fn properties(columns: &[(&'static str, &Column, Encoded)]) -> Result<WriterProp
     Ok(Arc::new(properties.build()))
 }
 
+/// The different texts of a column in a file.
+pub(crate) fn texts(file: File, column: &str) -> Result<BTreeSet<String>, ParquetError> {
+    let reader = SerializedFileReader::new(file)?;
+    let schema = reader.metadata().file_metadata().schema_descr();
+    let at = schema.columns().iter().position(|found| found.name() == column);
+    let at = at.ok_or_else(|| ParquetError::General(format!("it has no column {column}")))?;
+    let mut texts = BTreeSet::new();
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group)?;
+        let ColumnReader::ByteArrayColumnReader(mut reader) = group.get_column_reader(at)? else {
+            return Err(ParquetError::General(format!("{column} is no column of texts")));
+        };
+        let mut values = Vec::new();
+        while reader.read_records(READ_AT_ONCE, None, None, &mut values)?.0 > 0 {
+            for value in values.drain(..) {
+                let text = value.as_utf8()?;
+                if !texts.contains(text) {
+                    texts.insert(text.to_owned());
+                }
+            }
+        }
+    }
+    Ok(texts)
+}
+
 /// The sum of a column of numbers in a group of rows.
 fn sum_of(
     reader: &SerializedFileReader<bytes::Bytes>,
@@ -240,9 +271,7 @@ fn sum_of(
 ) -> Result<i128, ParquetError> {
     let group = reader.get_row_group(group)?;
     let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-    let parquet::column::reader::ColumnReader::Int64ColumnReader(mut reader) =
-        group.get_column_reader(column)?
-    else {
+    let ColumnReader::Int64ColumnReader(mut reader) = group.get_column_reader(column)? else {
         return Err(ParquetError::General("a column of numbers has another type".to_owned()));
     };
     let (mut values, mut levels) = (Vec::new(), Vec::new());
@@ -318,6 +347,16 @@ mod tests {
         assert_eq!(rows.len(), 3);
         assert!(rows[0].contains("self: 9223372036854775807") && rows[0].contains("calls: null"), "{rows:?}");
         assert!(rows[1].contains("calls: 7"), "{rows:?}");
+    }
+
+    #[test]
+    fn texts_of_a_column_are_read_once_each() {
+        let mut file = tempfile::tempfile().unwrap();
+        table().write(&mut file).unwrap();
+        let read = |column| texts(file.try_clone().unwrap(), column);
+        assert_eq!(read("name").unwrap(), BTreeSet::from(["a".to_owned(), "b'\n".to_owned()]));
+        assert!(read("self").unwrap_err().to_string().ends_with("self is no column of texts"));
+        assert!(read("none").unwrap_err().to_string().ends_with("it has no column none"));
     }
 
     /// Few values that recur are smallest as a dictionary, steps as differences, and keys of which each is new as they are.

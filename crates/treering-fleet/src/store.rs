@@ -193,6 +193,21 @@ impl Tables {
         }
     }
 
+    /// The different texts in a column of a table.
+    ///
+    /// # Errors
+    /// A file cannot be read, is damaged, or has no such column of texts.
+    #[cfg(feature = "write")]
+    pub fn texts(&self, table: &str, column: &str) -> Result<BTreeSet<String>, Error> {
+        let mut texts = BTreeSet::new();
+        for path in self.files(table) {
+            let file = File::open(&path).map_err(system("read", &path))?;
+            let found = crate::column::texts(file, column);
+            texts.extend(found.map_err(|error| Error::Damaged { path, why: error.to_string() })?);
+        }
+        Ok(texts)
+    }
+
     /// Looks whether every file is there and has an end, without reading it. Engines tell of others only that they are no
     /// Parquet files.
     ///

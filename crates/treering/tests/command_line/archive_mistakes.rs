@@ -42,7 +42,7 @@ fn mistakes_are_named_with_what_helps() {
 }
 
 #[test]
-fn a_question_about_a_project_or_version_of_no_run_is_noted() {
+fn a_question_about_a_name_that_no_run_has_is_noted() {
     let session = Session::new();
     folded(&session, "a.folded", 1);
     add(&session, &["--project", "solve", "--version-name", "1.0"], &["a.folded"]);
@@ -59,6 +59,12 @@ fn a_question_about_a_project_or_version_of_no_run_is_noted() {
     let versions = said("versions", &["--base", "1.0", "--head", "1.1"]);
     assert_eq!(versions, "note: no run is of the version 1.1; there are: 1.0\n");
     assert_eq!(said("outliers", &["--project", "solve"]), "");
+    assert_eq!(said("flat", &["--metric", "CPU"]), "note: no run has the metric CPU; there are: samples\n");
+    let callers = said("callers", &["--function", "wrok"]);
+    assert!(callers.starts_with("note: no run has the function wrok; there are: work, "), "{callers}");
+    let later = said("flat", &["--since", "2199-01-01"]);
+    assert!(later.starts_with("note: no run is of 2199-01-01 or later; the last one is of 20"), "{later}");
+    assert_eq!(said("flat", &["--metric", "samples", "--since", "1980-01-01"]), "");
 
     // Nothing stood behind the colon.
     let session = Session::new();

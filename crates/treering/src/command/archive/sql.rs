@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use treering_archive::{Archive, Summary};
 use treering_fleet::Tables;
 use treering_fleet::sql::{Engine, QUESTIONS, Question, Values, views};
 
 use super::compact::{note_clocks, wrong};
 use crate::arguments::day;
-use crate::command::bench::place::{Place, failure};
+use crate::command::bench::place::Place;
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
 use crate::word::word;
@@ -110,29 +109,32 @@ impl Asked {
         })))
     }
 
-    /// Notes projects and versions that no run has: an answer about them is empty, and reads as if all were well.
-    fn note_unknown(&self, archive: &mut Archive) -> Result<(), Failure> {
-        let asked = [("project", &self.project), ("version", &self.base), ("version", &self.head)];
-        if asked.iter().all(|(_, value)| value.is_none()) {
-            return Ok(());
-        }
-        let runs = archive.summaries(None).map_err(failure)?;
-        for (what, value) in asked {
+    /// Notes projects, versions, metrics, functions and days that the tables do not have: an answer about them is empty, and
+    /// reads as if all were well.
+    fn note_unknown(&self, tables: &Tables) -> Result<(), Failure> {
+        let asked = [
+            ("project", "run", "project", &self.project),
+            ("version", "run", "version", &self.base),
+            ("version", "run", "version", &self.head),
+            ("metric", "run", "metric", &self.metric),
+            ("function", "fn", "name", &self.function),
+        ];
+        for (what, table, column, value) in asked {
             let Some(value) = value else { continue };
-            let of =
-                |run: &Summary| if what == "project" { run.program.clone() } else { run.version.clone() };
-            let known: BTreeSet<String> = runs.iter().filter(|run| run.has_profile).map(of).collect();
+            let known = tables.texts(table, column).map_err(wrong)?;
             if !known.contains(value) {
-                const MOST: usize = 5;
-                let stated = || known.iter().filter(|name| !name.is_empty());
-                let some: Vec<String> = stated().take(MOST).map(|name| word(name.as_ref())).collect();
-                let more = if stated().count() > MOST { ", …" } else { "" };
-                let others = match some.is_empty() {
-                    true => format!("none states a {what}"),
-                    false => format!("there are: {}{more}", some.join(", ")),
-                };
-                tell!("note: no run is of the {what} {}; {others}", word(value.as_ref()));
+                let (value, others) = (word(value.as_ref()), others(what, value, &known));
+                match what {
+                    "project" | "version" => tell!("note: no run is of the {what} {value}; {others}"),
+                    _ => tell!("note: no run has the {what} {value}; {others}"),
+                }
             }
+        }
+        let last = tables.parts().iter().map(|part| &part.day).max();
+        if let (Some(since), Some(last)) = (&self.since, last)
+            && last < since
+        {
+            tell!("note: no run is of {since} or later; the last one is of {last}");
         }
         Ok(())
     }
@@ -159,11 +161,7 @@ impl Asked {
                 bucket.fetch_tables(&folder)?;
                 folder
             }
-            None => {
-                let mut archive = place.open_existing()?;
-                self.note_unknown(&mut archive)?;
-                archive.folder().to_owned()
-            }
+            None => place.open_existing()?.folder().to_owned(),
         };
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let tables = Tables::open(&folder).map_err(wrong)?;
@@ -174,7 +172,22 @@ impl Asked {
             Failure::new(format_args!("{shown} has no tables yet"))
                 .hint("write them: treering archive compact")
         })?;
+        self.note_unknown(&tables)?;
         Ok(Answers { folder, tables, views, question })
+    }
+}
+
+/// The names that are known in the place of one that is not: the most alike first.
+fn others(what: &str, unknown: &str, known: &BTreeSet<String>) -> String {
+    const MOST: usize = 5;
+    let mut stated: Vec<&String> = known.iter().filter(|name| !name.is_empty()).collect();
+    let part = |name: &str| name.contains(unknown);
+    stated.sort_by_cached_key(|name| (!part(name), strsim::damerau_levenshtein(unknown, name)));
+    let some: Vec<String> = stated.iter().take(MOST).map(|name| word(name.as_ref())).collect();
+    let more = if stated.len() > MOST { ", …" } else { "" };
+    match some.is_empty() {
+        true => format!("none states a {what}"),
+        false => format!("there are: {}{more}", some.join(", ")),
     }
 }
 
