@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use treering_profile::{Arc, LineCost, MetricId, Profile, Tree, Waits};
+use treering_profile::{Arc, LineCost, MetricId, Profile, RecursionRule, Tree, Waits};
 
 /// The profile without metrics that are levels, whose columns hold nothing but zeros, and without
 /// those that hold the weights of samples, which are no costs.
@@ -45,6 +45,12 @@ pub(crate) fn costs_only(profile: &Profile) -> Cow<'_, Profile> {
     costs.arcs = profile.arcs.iter().map(arc).collect();
     costs.tree = tree_of(&profile.tree, &kept);
     Cow::Owned(costs)
+}
+
+/// Whether the totals of functions are unknown: their stacks are not, so that they would look like self costs in formats
+/// of stacks, whose files of ours say it to our reader.
+pub(crate) fn is_flat(profile: &Profile) -> bool {
+    profile.is_arcs_only() || profile.recursion == RecursionRule::Flat
 }
 
 /// The same tree with the costs of some metrics only.

@@ -87,6 +87,8 @@ mod open_calls;
 #[cfg(feature = "all")]
 pub mod otlp;
 #[cfg(feature = "all")]
+mod our_run;
+#[cfg(feature = "all")]
 pub mod perf_data;
 #[cfg(feature = "all")]
 pub mod perf_script;

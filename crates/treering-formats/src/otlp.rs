@@ -63,5 +63,8 @@ const OWNERS: [(&str, &str); 4] = [
     ("thread.name", "thread"),
 ];
 
+/// The attribute of a profile of ours without stacks, whose total costs are not known.
+const FLAT: &str = "treering.flat";
+
 /// The attribute of a mapping that has its build-id, as GNU's linker makes them.
 const BUILD_ID: &str = "process.executable.build_id.gnu";

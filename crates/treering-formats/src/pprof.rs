@@ -17,7 +17,7 @@ use crate::gzip::comment;
 
 pub use read::{read, read_labelled};
 pub(crate) use read::{read_message, read_within};
-pub(crate) use write::{MARK, write_plain};
+pub(crate) use write::{FLAT, MARK, write_plain};
 pub use write::{size, write};
 
 /// Its row in the table of formats.

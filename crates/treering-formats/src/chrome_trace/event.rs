@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::cpuprofile::node::Node;
 use crate::label::without_mark;
+use crate::our_run::OurRun;
 use crate::speedscope::EXPORTER;
 use crate::{Position, ReadError};
 
@@ -19,8 +20,14 @@ pub(crate) struct Trace {
     pub(crate) frames: BTreeMap<String, StackFrame>,
     #[serde(default)]
     pub(crate) samples: Vec<Sample>,
-    #[serde(default, rename = "otherData", deserialize_with = "our_metric")]
-    pub(crate) our_metric: Option<String>,
+    #[serde(default, rename = "otherData", deserialize_with = "ours")]
+    pub(crate) ours: Option<Ours>,
+}
+
+/// What a file of ours states.
+pub(crate) struct Ours {
+    pub(crate) metric: String,
+    pub(crate) run: OurRun,
 }
 
 #[derive(Deserialize)]
@@ -156,11 +163,12 @@ fn placed(error: serde_json::Error, text: &[u8], rest: &[u8]) -> ReadError {
 }
 
 /// The metric named in a trace that Treering wrote; nothing in traces of other programs.
-fn our_metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+fn ours<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Ours>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let is_ours = text("exporter").is_some_and(|exporter| exporter.starts_with(EXPORTER));
-    Ok(text("treering").filter(|_| is_ours).map(str::to_owned))
+    let run = value.get("treeringRun").and_then(|run| OurRun::deserialize(run).ok()).unwrap_or_default();
+    Ok(text("treering").filter(|_| is_ours).map(|metric| Ours { metric: metric.to_owned(), run }))
 }
 
 /// A number, which may be in quotes.

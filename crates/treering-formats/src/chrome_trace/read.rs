@@ -224,8 +224,8 @@ impl Reader {
 
     /// Calls with their times, which are those of the run.
     fn calls(&mut self, trace: &Trace) -> Result<(), ReadError> {
-        let ours = trace.our_metric.as_deref().filter(|name| !name.is_empty());
-        let metric = Metric::exact(ours.unwrap_or("time"), Unit::Nanoseconds);
+        let ours = trace.ours.as_ref().filter(|ours| !ours.metric.is_empty());
+        let metric = Metric::exact(ours.map_or("time", |ours| &ours.metric), Unit::Nanoseconds);
         let time = self.import.profile.add_metric(metric);
         self.stacks_only = ours.is_some();
         let start = trace.events.iter().filter(|event| is_call(event)).filter_map(|event| event.ts);
@@ -274,6 +274,9 @@ impl Reader {
             let counted = !self.stacks_only;
             span::add(&mut self.import.profile, (thread, time, counted), events, &mut misfits);
             self.import.charge_nodes()?;
+        }
+        if let Some(ours) = ours {
+            ours.run.state(&mut self.import.profile);
         }
         self.note_misfits(&misfits, others);
         self.marks(instants)?;

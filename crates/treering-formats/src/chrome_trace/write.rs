@@ -10,6 +10,7 @@ use crate::chrome_trace::EXEC;
 use crate::dropped::Part;
 use crate::json::{MOST_EXACT, write_text};
 use crate::label::label;
+use crate::our_run::OurRun;
 use crate::speedscope::EXPORTER;
 use crate::timed_costs::TimedCosts;
 
@@ -125,6 +126,7 @@ impl<'a, W: Write> Writer<'a, W> {
         let version = env!("CARGO_PKG_VERSION");
         write!(self.output, "{{\"otherData\":{{\"exporter\":\"{EXPORTER}{version}\",\"treering\":")?;
         write_text(self.output, &self.profile.metrics[self.metric.index()].name)?;
+        write!(self.output, ",\"treeringRun\":{}", OurRun::of(self.profile).json())?;
         if let Some(measuring) = self.profile.metadata.parameters.get(Metadata::MEASURING) {
             self.output.write_all(b",\"costOfMeasuring\":")?;
             write_text(self.output, measuring)?;

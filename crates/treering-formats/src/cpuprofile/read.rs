@@ -8,9 +8,10 @@ use crate::cpuprofile::node::{Node, Nodes};
 use crate::cpuprofile::old::{self, Old};
 use crate::import::Import;
 use crate::json::{self, nanoseconds};
+use crate::our_run::OurRun;
 use crate::{Problem, ReadError, ReadReport};
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct File {
     /// Files of before have a `head` instead.
     #[serde(default)]
@@ -26,6 +27,8 @@ struct File {
     /// The metric that our own files name.
     metric: Option<String>,
     unit: Option<Unit>,
+    #[serde(default, rename = "treeringRun")]
+    our_run: OurRun,
 }
 
 /// Reads a `.cpuprofile`.
@@ -53,6 +56,7 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
     if let (Some(name), Some(unit)) = (&file.metric, of_other_unit) {
         let metric = profile.add_metric(Metric::exact(name, unit));
         charge_others(profile, &mut nodes, &file, metric)?;
+        file.our_run.state(profile);
         return import.finish("V8");
     }
     let has_times = !file.samples.is_empty();
@@ -71,6 +75,7 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
     for node in all {
         nodes.charge_lines(profile, node, samples)?;
     }
+    file.our_run.state(&mut import.profile);
     import.charge_nodes()?;
     note_nodes(&mut import, nodes.missing, nodes.idle_ns);
     import.finish("V8")
@@ -88,7 +93,7 @@ fn parse(bytes: &[u8], budget: &mut Budget) -> Result<File, ReadError> {
         return Ok(json::parse(bytes)?);
     }
     let Old { nodes, start, end, samples, deltas } = old::read(bytes, budget)?;
-    Ok(File { nodes: Some(nodes), start, end, samples, deltas, metric: None, unit: None })
+    Ok(File { nodes: Some(nodes), start, end, samples, deltas, ..File::default() })
 }
 
 /// Files of ours may hold costs that are no times, one of them as a microsecond.

@@ -9,6 +9,7 @@ use crate::cpuprofile::node::ANONYMOUS;
 use crate::dropped::Part;
 use crate::json::write_text;
 use crate::label::label;
+use crate::our_run::OurRun;
 use crate::speedscope::EXPORTER;
 use crate::{Dropped, unit};
 
@@ -87,7 +88,7 @@ impl Merged {
         write!(output, "{{\"exporter\":\"{EXPORTER}{version}\",\"metric\":")?;
         write_text(output, &profile.metrics[metric.index()].name)?;
         let unit = unit::name(profile.metrics[metric.index()].unit);
-        write!(output, ",\"unit\":\"{unit}\"")?;
+        write!(output, ",\"unit\":\"{unit}\",\"treeringRun\":{}", OurRun::of(profile).json())?;
         if let Some(measuring) = profile.metadata.parameters.get(Metadata::MEASURING) {
             output.write_all(b",\"costOfMeasuring\":")?;
             write_text(output, measuring)?;

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::our_run::OurRun;
+
 #[derive(Deserialize)]
 pub(crate) struct File {
     pub(crate) meta: Meta,
@@ -32,6 +34,8 @@ pub(crate) struct Meta {
     /// Whether the times of such a file are those since the start of the run.
     #[serde(default, rename = "treeringTimes")]
     pub(crate) treering_times: bool,
+    #[serde(default, rename = "treeringRun")]
+    pub(crate) our_run: OurRun,
 }
 
 #[derive(Deserialize)]

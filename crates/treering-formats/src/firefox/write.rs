@@ -13,6 +13,7 @@ use crate::Dropped;
 use crate::dropped::Part;
 use crate::firefox::table::{EXEC, INSTANT, MARK, USER_TIMING};
 use crate::label::{file_name, label};
+use crate::our_run::OurRun;
 use crate::speedscope::EXPORTER;
 use crate::timed_costs::TimedCosts;
 
@@ -34,7 +35,7 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
     let product = if command.is_empty() { "treering" } else { &command };
     let mut meta = json!({
         "exporter": format!("{EXPORTER}{}", env!("CARGO_PKG_VERSION")),
-        "treering": of.name, "interval": 1.0, "startTime": start_ms, "processType": 0, "product": product,
+        "treering": of.name, "treeringRun": OurRun::of(profile).json(), "interval": 1.0, "startTime": start_ms, "processType": 0, "product": product,
         "stackwalk": 1, "debug": false, "version": 24, "preprocessedProfileVersion": VERSION,
         "symbolicated": true, "markerSchema": [marker_schema()], "pausedRanges": [],
         "usesOnlyOneStackType": true, "doesNotUseFrameImplementation": true, "sourceCodeIsNotOnSearchfox": true,

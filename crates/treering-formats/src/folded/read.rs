@@ -190,6 +190,12 @@ impl Reader {
     fn finish(mut self) -> Result<(Profile, ReadReport), ReadError> {
         self.import
             .note_if(self.tiers, "which of the compilers made a function (`_[1]`, `_[j]`) is not kept");
+        let tree = &self.import.profile.tree;
+        let is_called = |node| tree.parent(node).is_some_and(|caller| tree.parent(caller).is_some());
+        if !tree.nodes().any(is_called) {
+            let text = "no stack has a caller, so total costs are those of single functions";
+            self.import.profile.metadata.note(text);
+        }
         self.import.finish("folded stacks")
     }
 }

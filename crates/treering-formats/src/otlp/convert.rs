@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::message::{
     AnyValue, Attribute, Dictionary, KeyValue, Location, Mapping, Profile, ProfilesData, Sample, ValueType,
 };
-use super::{BUILD_ID, OWNERS};
+use super::{BUILD_ID, FLAT, OWNERS};
 use crate::budget::Budget;
 use crate::label::text_of;
-use crate::pprof::message as pprof;
+use crate::pprof::{FLAT as FLAT_COMMENT, message as pprof};
 use crate::read_error::LARGE_SUM;
 use crate::{Problem, ReadError, unit};
 
@@ -24,6 +24,8 @@ pub(super) struct Converter<'a> {
     has_dictionary: bool,
     links: bool,
     timestamps: bool,
+    /// How many profiles have samples, and how many of them say that they have no stacks.
+    profiles: [usize; 2],
 }
 
 /// Labels of a sample, by key.
@@ -69,6 +71,7 @@ impl<'a> Converter<'a> {
             has_dictionary: false,
             links: false,
             timestamps: false,
+            profiles: [0; 2],
         };
         converter.string(b"");
         converter
@@ -267,6 +270,9 @@ impl<'a> Converter<'a> {
         self.times(profile);
         let mut labels = outer.clone();
         labels.extend(labels_of(tables, &profile.attribute_indices, user)?);
+        self.profiles[0] += 1;
+        let flat = self.strings.get(FLAT.as_bytes()).copied();
+        self.profiles[1] += labels.extract_if(.., |label| Some(label.key) == flat).count().min(1);
         for (at, sample) in profile.samples.iter().enumerate() {
             self.sample(tables, at, sample, value, period, &labels)?;
         }
@@ -362,6 +368,10 @@ impl<'a> Converter<'a> {
         }
         if self.message.sample.is_empty() {
             return Err(Problem::Empty("samples").into());
+        }
+        if self.profiles[0] == self.profiles[1] {
+            let comment = self.string(FLAT_COMMENT.as_bytes());
+            self.message.comment.push(comment);
         }
         let types = self.message.sample_type.len();
         let short = self.message.sample.iter().map(|sample| types - sample.value.len()).sum();

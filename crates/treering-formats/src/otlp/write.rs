@@ -10,7 +10,8 @@ use super::message::{
     AnyValue, Attribute, Dictionary, Function, Line, Location, Mapping, Profile, ProfilesData,
     ResourceProfiles, Sample, Scope, ScopeProfiles, Stack, ValueType,
 };
-use super::{BUILD_ID, OWNERS, SCOPE};
+use super::{BUILD_ID, FLAT, OWNERS, SCOPE};
+use crate::costs_only::is_flat;
 use crate::pprof::message as pprof;
 use crate::{Dropped, pprof as pprof_format};
 
@@ -25,7 +26,9 @@ pub fn write(profile: &model::Profile, mut output: impl Write) -> io::Result<Dro
     dropped.note_if(!message.comment.is_empty(), "the command, and which version wrote the profile");
     dropped.note_if(message.sample_type.len() > 1, "which metric is shown first");
     let mut builder = Builder::of(&message);
-    builder.measuring = profile.metadata.parameters.get(model::Metadata::MEASURING).map(String::as_str);
+    let measuring = profile.metadata.parameters.get(model::Metadata::MEASURING);
+    builder.statements.extend(measuring.map(|text| (MEASURING, text.as_str())));
+    builder.statements.extend(is_flat(profile).then_some((FLAT, "total costs are not known")));
     output.write_all(&builder.data().encode_to_vec())?;
     output.flush()?;
     Ok(dropped)
@@ -36,7 +39,8 @@ const MEASURING: &str = "treering.cost_of_measuring";
 
 struct Builder<'a> {
     from: &'a pprof::Profile,
-    measuring: Option<&'a str>,
+    /// Attributes of all profiles, with their texts.
+    statements: Vec<(&'static str, &'a str)>,
     dictionary: Dictionary,
     strings: HashMap<Vec<u8>, i32>,
     attributes: HashMap<(i64, i64, i64), i32>,
@@ -64,7 +68,7 @@ impl<'a> Builder<'a> {
         };
         let mut builder = Self {
             from,
-            measuring: None,
+            statements: Vec::new(),
             dictionary,
             strings: HashMap::new(),
             attributes: HashMap::new(),
@@ -186,25 +190,24 @@ impl<'a> Builder<'a> {
             period_type: of_period.map(|period| self.value_type(&period)),
             period: if of_period.is_some() { from.period } else { 0 },
             profile_id: id(from.time_nanos, at),
-            attribute_indices: self.measuring_attribute(),
+            attribute_indices: self.statement_attributes(),
         }
     }
 
-    fn measuring_attribute(&mut self) -> Vec<i32> {
-        let Some(measuring) = self.measuring else { return Vec::new() };
-        let key_strindex = self.text(MEASURING.as_bytes());
-        let of = (-2, 0, 0);
-        let at = match self.attributes.get(&of) {
-            Some(&known) => known,
-            None => {
-                let value = AnyValue { string_value: Some(measuring.to_owned()), ..AnyValue::default() };
-                let at = index(self.dictionary.attribute_table.len());
-                self.dictionary.attribute_table.push(Attribute { key_strindex, value: Some(value) });
-                self.attributes.insert(of, at);
-                at
-            }
-        };
-        vec![at]
+    fn statement_attributes(&mut self) -> Vec<i32> {
+        let mut indices = Vec::new();
+        for (number, (key, text)) in self.statements.clone().into_iter().enumerate() {
+            let key_strindex = self.text(key.as_bytes());
+            let of = (-2, 0, number as i64);
+            let table = &mut self.dictionary.attribute_table;
+            let at = *self.attributes.entry(of).or_insert_with(|| {
+                let value = AnyValue { string_value: Some(text.to_owned()), ..AnyValue::default() };
+                table.push(Attribute { key_strindex, value: Some(value) });
+                index(table.len() - 1)
+            });
+            indices.push(at);
+        }
+        indices
     }
 
     fn sample(&mut self, sample: &'a pprof::Sample, value: i64) -> Sample {

@@ -7,12 +7,12 @@ use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 use prost::Message as _;
 use treering_profile::{
-    FunctionId, FunctionKind, LineCost, LineId, Metadata, MetricId, ModuleId, NodeId, Profile, RecursionRule,
-    StatedAddress, StringId, ThreadId,
+    FunctionId, FunctionKind, LineCost, LineId, Metadata, MetricId, ModuleId, NodeId, Profile, StatedAddress,
+    StringId, ThreadId,
 };
 
 use crate::Dropped;
-use crate::costs_only::costs_only;
+use crate::costs_only::{costs_only, is_flat};
 use crate::dropped::Part;
 use crate::label::{label, module_of_kind};
 use crate::pprof::message;
@@ -204,8 +204,7 @@ impl<'a, W: Write> Writer<'a, W> {
             let comment = self.string(&format!("{}: {measuring}", Metadata::MEASURING));
             self.message.comment.push(comment);
         }
-        let without_stacks = self.profile.is_arcs_only() || self.profile.recursion == RecursionRule::Flat;
-        if without_stacks {
+        if is_flat(self.profile) {
             let comment = self.string(FLAT);
             self.message.comment.push(comment);
         }

@@ -7,7 +7,7 @@ use treering_profile::{
 };
 
 use crate::Dropped;
-use crate::costs_only::costs_only;
+use crate::costs_only::{costs_only, is_flat};
 use crate::dropped::Part;
 use crate::json::{MOST_EXACT, write_text};
 use crate::label::label;
@@ -123,7 +123,7 @@ impl<W: Write> Writer<'_, W> {
         let threads = profile.threads.iter().map(thread).collect();
         let slot_ns = profile.timeline.as_ref().map(|timeline| timeline.slot_ns);
         // A profile of arcs has a stack for each function, whose total is not known.
-        let recursion = if profile.is_arcs_only() { RecursionRule::Flat } else { profile.recursion };
+        let recursion = if is_flat(profile) { RecursionRule::Flat } else { profile.recursion };
         let ours = Ours { metrics: profile.metrics.clone(), recursion, threads, slot_ns };
         self.output.write_all(b",\n\"treering\":")?;
         serde_json::to_writer(&mut *self.output, &ours).map_err(io::Error::from)

@@ -7,6 +7,7 @@ mod chrome_trace;
 mod common;
 mod cpuprofile;
 mod firefox;
+mod flat;
 mod folded;
 mod gmon;
 mod gperftools;
