@@ -89,6 +89,7 @@ impl<R: BufRead> Lines<R> {
 /// A frame of the sample that is being read.
 struct Place {
     function: Function,
+    address: u64,
     line: Option<LineId>,
     inlined: bool,
 }
@@ -304,6 +305,7 @@ impl Reader {
         let outermost = functions.len() - 1;
         let places = functions.iter().enumerate().map(|(at, &function)| Place {
             function,
+            address: frame.address,
             line: None,
             inlined: frame.inlined || at < outermost,
         });
@@ -392,16 +394,19 @@ impl Reader {
     }
 
     /// The frames from the outermost to the innermost. Inlined functions are in the file of the function
-    /// they were inlined into; perf does not print it.
+    /// they were inlined into, which has their address; perf does not print it.
+    ///
+    /// The outermost of an address is never inlined. perf marks it so where debug information has another name for it
+    /// than the table of symbols, and does not print its file then either.
     fn fill_stack(&mut self) {
         self.import.begin();
-        let mut module = None;
+        let (mut module, mut address) = (None, None);
         for place in self.frames.iter().rev() {
             let mut function = place.function;
-            if place.inlined {
+            if place.inlined && address == Some(place.address) {
                 function = Function { kind: FunctionKind::Inlined, module, ..function };
             }
-            module = function.module;
+            (module, address) = (function.module, Some(place.address));
             let function = self.import.profile.functions.intern(function);
             self.import.push(function, place.line);
         }

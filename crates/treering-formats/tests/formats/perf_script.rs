@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Read};
 
 use common::{canonical, fixture};
@@ -94,6 +94,24 @@ fn inlined_functions_threads_modules_and_the_command_are_kept() {
     );
     let time = &lines.metrics[lines.find_metric("cpu-clock").unwrap().index()];
     assert_eq!((time.unit, time.sampling.as_ref().unwrap().period), (Unit::Nanoseconds, Some(10_309_278)));
+}
+
+#[test]
+fn functions_of_two_names_are_not_inlined_into_their_callers() {
+    // Those of the C library were in the program, as its frames follow theirs.
+    for name in ["chains.txt", "lines.txt"] {
+        let profile = read_any(&fixture(&format!("perf-script/{name}"))).unwrap().1;
+        let functions = |name: &str| {
+            let all = profile.functions.entries().iter();
+            let named = all.filter(|function| &profile.strings[function.name] == name);
+            named
+                .map(|function| (format!("{:?}", function.kind), function.module.is_some()))
+                .collect::<BTreeSet<_>>()
+        };
+        let expected = BTreeSet::from([("Native".to_owned(), false), ("Inlined".to_owned(), false)]);
+        assert_eq!(functions("__GI___libc_read"), expected, "{name}");
+        assert_eq!(functions("poly"), BTreeSet::from([("Inlined".to_owned(), true)]), "{name}");
+    }
 }
 
 #[test]
