@@ -198,7 +198,10 @@ fn is_markup(text: &str) -> bool {
 fn is_perf_script(text: &str) -> bool {
     let lines = || text.lines().filter(|line| !line.starts_with('#'));
     let has_header = text.starts_with("# ========") && text.contains("\n# captured on");
-    has_header || lines().any(perf_script::is_sample) || perf_script::are_frames(lines())
+    has_header
+        || lines().any(perf_script::is_sample)
+        || perf_script::are_frames(lines())
+        || perf_script::are_lone_samples(lines())
 }
 
 /// Whether protobuf bytes are profiles of OpenTelemetry: resources with scopes, where pprof has the

@@ -37,7 +37,7 @@ pub(crate) fn is_sample(line: &str) -> bool {
 /// of them must have what only perf prints: an address in its column, an offset, or a file in parentheses.
 pub(crate) fn are_frames<'a>(lines: impl Iterator<Item = &'a str>) -> bool {
     const COLUMN: usize = 17;
-    let (mut frames, mut certain) = (0, false);
+    let (mut frames, mut certain, mut nameless) = (0, false, 0);
     for line in lines {
         let address = line.split_whitespace().next().unwrap_or_default();
         let hex = address.len() >= 4 && header::is_hex(address.as_bytes());
@@ -46,10 +46,28 @@ pub(crate) fn are_frames<'a>(lines: impl Iterator<Item = &'a str>) -> bool {
         let in_column =
             line.starts_with('\t') && line.find(address).is_some_and(|at| at + address.len() == COLUMN);
         let has_offset = line.contains("+0x");
-        frames += usize::from(!frame.symbol.is_empty() || !frame.module.is_empty());
+        let has_name = !frame.symbol.is_empty() || !frame.module.is_empty();
+        frames += usize::from(has_name);
+        nameless += usize::from(in_column && !has_name);
         certain |= in_column || has_offset || matches!(frame.module.first(), Some(b'/' | b'['));
     }
-    frames >= 2 && certain
+    frames >= 2 && certain || nameless >= 2
+}
+
+/// Whether all lines but one, which may be cut, are samples of a frame alone: an address in its column and a name.
+pub(crate) fn are_lone_samples<'a>(lines: impl Iterator<Item = &'a str>) -> bool {
+    let (mut samples, mut others, mut letters) = (0, 0, false);
+    for line in lines.filter(|line| !line.trim().is_empty()) {
+        match header::Start::parse(line.as_bytes()) {
+            Some(header::Start::Sample(header::Header { frame: Some(frame), .. })) => {
+                samples += 1;
+                // Columns of decimal numbers are those of other tables.
+                letters |= format!("{:x}", frame.address).contains(|c: char| c.is_ascii_alphabetic());
+            }
+            _ => others += 1,
+        }
+    }
+    samples >= 2 && others <= 1 && letters
 }
 
 /// Its row in the table of formats.

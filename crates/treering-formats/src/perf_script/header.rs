@@ -47,7 +47,10 @@ impl<'a> Start<'a> {
         let bare = || words.event_without_numbers().map(|at| (at, at, false));
         let (owner_ends, mut at, is_certain) = match time {
             Some(at) => (at, at + 1, true),
-            None => numbered().or_else(bare)?,
+            None => match numbered().or_else(bare) {
+                Some(event) => event,
+                None => return words.lone_sample().map(Self::Sample),
+            },
         };
         let time_ns = time.and_then(|at| nanoseconds(words.get(at)?));
         let mut header = Header { time_ns, is_certain, ..Header::default() };
@@ -185,11 +188,39 @@ impl<'a> Words<'a> {
         }
         let events = || (0..self.count).filter(|&at| self.is_event(at));
         let is_frame = |frame: Frame<'_>| !frame.symbol.is_empty() || !frame.module.is_empty();
-        let has_frame = |at: &usize| self.frame_at(at + 1).is_some_and(is_frame);
+        let is_nameless = |at: usize| at + 1 < self.count && self.is_address(at);
+        let has_frame = |at: &usize| self.frame_at(at + 1).is_some_and(is_frame) || is_nameless(at + 1);
         let is_last = |at: &usize| at + 1 == self.count && self.count < MOST;
         let is_tracepoint =
             |at: &usize| self.get(*at).is_some_and(|word| word[1..word.len() - 1].contains(&b':'));
         events().find(has_frame).or_else(|| events().find(is_last)).or_else(|| events().find(is_tracepoint))
+    }
+
+    /// In a line without a time and an event, the sample of a frame behind the name or number of its thread, or its period,
+    /// as perf prints one without a call chain.
+    fn lone_sample(&self) -> Option<Header<'a>> {
+        let at = (0..self.count).find(|&at| self.is_address(at))?;
+        // A name, or `[unknown]`.
+        let frame = self.frame_at(at).filter(|_| self.count > at + 1);
+        let mut header = Header { frame: Some(frame?), ..Header::default() };
+        let role = at.checked_sub(1).map_or(Role::Name, |before| self.role(before));
+        let owner_ends = at - usize::from(matches!(role, Role::Period));
+        header.period = (owner_ends < at).then(|| self.number(owner_ends)).flatten();
+        match role {
+            Role::Name => header.comm = self.before(owner_ends),
+            Role::Owner | Role::Period => self.owner(owner_ends, &mut header)?,
+        }
+        header.is_certain = header.tid.is_some();
+        Some(header)
+    }
+
+    /// Whether a word is an address in its column, which is 16 digits wide behind a blank: two, if another field is before.
+    fn is_address(&self, at: usize) -> bool {
+        const WIDTH: usize = 16;
+        let (start, end) = self.places[at];
+        let column = at.checked_sub(1).map_or(0, |before| self.places[before].1 + 1);
+        let is_hex = end - start >= 6 && is_hex(&self.line[start..end]);
+        is_hex && self.line[..start].iter().all(|&byte| byte != b'\t') && end == column + 1 + WIDTH
     }
 
     /// The text of the words before one.
@@ -359,6 +390,12 @@ mod tests {
             ("   58 page-faults:", "|- 58 - page-faults"),
             (":-1 -1/-1 [000] 1.000000: 3 cycles:", ":-1|- - 3 cycles"),
             ("a 1 1.000000: PERF_RECORD_LOST lost 17", "record, lost 17"),
+            ("             mix      55bd9bbcd143 poly", "mix|- - -  at poly"),
+            ("     55bd9bbcd143 poly+0xa (/tmp/mix)", "|- - -  at poly"),
+            (" ffffffff81f7cc5a finish_task_switch ([kernel.kallsyms])", "|- - -  at finish_task_switch"),
+            (" 4624      55bd9bbcd143 poly", "|- 4624 -  at poly"),
+            ("my worker 7 1/21405      55bd9bbcd143 poly", "my worker 7|1 21405 -  at poly"),
+            ("   5000000      55bd9bbcd143 poly", "|- - 5000000  at poly"),
             ("a 0 0.000000: PERF_RECORD_MMAP -1/0: [0xff(0x1) @ 0]: x [kernel]_text", "record, lost 0"),
         ] {
             assert_eq!(parsed(line).as_deref(), Some(expected), "{line}");
@@ -369,6 +406,9 @@ mod tests {
             "\t1217 solve+0x37 (/tmp/imp/mix)",
             "\tfoo bar:",
             "tmux: server",
+            "-rw-r--r-- 1 root root    123456 Jan  1 file",
+            "\t          55bd9bbcd143 poly (/tmp/mix)",
+            "     55bd9bbcd143",
             "ffffffff8103d0ca f ([kernel.kallsyms])",
             "a b c",
         ] {

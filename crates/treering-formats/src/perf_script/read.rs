@@ -375,7 +375,7 @@ impl Reader {
         };
         let event = match sample.event {
             Some(event) => event,
-            None => self.event(&Header::default())?,
+            None => self.event(&Header { period: sample.period, ..Header::default() })?,
         };
         self.fill_stack();
         let losses = &mut self.import.profile.metadata.losses;

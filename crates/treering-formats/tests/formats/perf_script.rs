@@ -332,3 +332,29 @@ fn only_what_perf_prints_is_taken_for_it() {
         assert_eq!(detect(text), Some(Format::PerfScript), "{}", text.escape_ascii());
     }
 }
+
+/// They were one sample with as many callers as there are samples, or not known.
+#[test]
+fn samples_that_are_a_frame_alone_are_one_each() {
+    for (before, rest) in [
+        ("", ""),
+        ("", " (/tmp/mix)"),
+        ("", "+0xa"),
+        ("             mix ", ""),
+        (" 4624 ", ""),
+        ("cpu-clock: ", ""),
+    ] {
+        let lines = format!(
+            "{before}     55bd9bbcd143 poly{rest}\n{before} ffffffff81f7cc5a [unknown] ([unknown])\n"
+        );
+        let text = lines.repeat(3);
+        let (format, profile, report) = read_any(text.as_bytes()).unwrap();
+        assert_eq!((format, report.unfinished), (Format::PerfScript, false), "{text}{report:?}");
+        let samples = profile.run_cost(profile.find_metric("samples").unwrap());
+        assert_eq!((samples, profile.metadata.losses.unresolved_samples), (6, 3), "{text}");
+        assert!(stacks(&profile, "samples").keys().all(|stack| !stack.contains(';')), "{text}");
+    }
+    let addresses = "\n\t            1143\n\t            11b7\n\n";
+    let error = read_any(addresses.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("perf script -F"), "{error}");
+}
