@@ -1,12 +1,13 @@
 //! The parts of a profile that a written file does not hold.
 
-use treering_profile::{FunctionKind, MetricId, Profile, RecursionRule, pluralize};
+use treering_profile::{FunctionKind, MetricId, Profile, RecursionRule, Run, pluralize};
 
 /// Parts of profiles that some formats have no place for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Arcs,
     Calls,
+    Command,
     CostsOutside,
     FunctionKinds,
     InlinedFunctions,
@@ -34,6 +35,14 @@ impl Part {
                 "arcs: the profile has no stacks, so each function is a stack of its own",
             ),
             Self::Calls => (profile.tree.has_calls(), "call counts"),
+            Self::Command => {
+                let is_known = |run: &Run| !run.command.is_empty() || run.duration_ns > 0;
+                let text = match profile.runs.len() {
+                    0 | 1 => "the command, and how long it ran",
+                    _ => "runs, their commands and how long they ran: costs are added up",
+                };
+                (profile.runs.iter().any(is_known), text)
+            }
             Self::CostsOutside => {
                 let has_cost = |root| profile.metrics().any(|(id, _)| profile.tree.self_cost(id, root) > 0);
                 (

@@ -27,7 +27,7 @@ pub(crate) struct Trace {
 /// What a file of ours states.
 pub(crate) struct Ours {
     pub(crate) metric: String,
-    pub(crate) run: OurRun,
+    pub(crate) run: Option<OurRun>,
 }
 
 #[derive(Deserialize)]
@@ -167,7 +167,7 @@ fn ours<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Ours>, D::E
     let value = Value::deserialize(deserializer)?;
     let text = |key: &str| value.get(key).and_then(Value::as_str);
     let is_ours = text("exporter").is_some_and(|exporter| exporter.starts_with(EXPORTER));
-    let run = value.get("treeringRun").and_then(|run| OurRun::deserialize(run).ok()).unwrap_or_default();
+    let run = value.get("treeringRun").and_then(|run| OurRun::deserialize(run).ok());
     Ok(text("treering").filter(|_| is_ours).map(|metric| Ours { metric: metric.to_owned(), run }))
 }
 

@@ -275,8 +275,8 @@ impl Reader {
             span::add(&mut self.import.profile, (thread, time, counted), events, &mut misfits);
             self.import.charge_nodes()?;
         }
-        if let Some(ours) = ours {
-            ours.run.state(&mut self.import.profile);
+        if let Some(run) = ours.and_then(|ours| ours.run.as_ref()) {
+            run.state(&mut self.import.profile);
         }
         self.note_misfits(&misfits, others);
         self.marks(instants)?;

@@ -75,14 +75,14 @@ impl Write for Counter {
 
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
     use Part::{
-        Arcs, Calls, FunctionKinds, InlinedFunctions, InnermostLines, Lines, Modules, RandomIntervals,
+        Arcs, Calls, FunctionKinds, InlinedFunctions, InnermostLines, Lines, Modules, RandomIntervals, Runs,
         Sampling,
     };
     let mut dropped = Dropped::default();
     dropped.note_other_metrics(profile, metric, None);
     let parts = [Arcs, Calls, FunctionKinds, InlinedFunctions, InnermostLines, Lines, Modules];
     dropped.note_parts(profile, &parts);
-    dropped.note_parts(profile, &[Sampling, RandomIntervals]);
+    dropped.note_parts(profile, &[Sampling, RandomIntervals, Runs]);
     dropped.note_details(profile);
     let mut names = HashSet::new();
     let used: HashSet<FunctionId> = profile.tree.function_column().iter().copied().collect();

@@ -28,7 +28,7 @@ struct File {
     metric: Option<String>,
     unit: Option<Unit>,
     #[serde(default, rename = "treeringRun")]
-    our_run: OurRun,
+    our_run: Option<OurRun>,
 }
 
 /// Reads a `.cpuprofile`.
@@ -56,7 +56,7 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
     if let (Some(name), Some(unit)) = (&file.metric, of_other_unit) {
         let metric = profile.add_metric(Metric::exact(name, unit));
         charge_others(profile, &mut nodes, &file, metric)?;
-        file.our_run.state(profile);
+        file.our_run.iter().for_each(|ours| ours.state(profile));
         return import.finish("V8");
     }
     let has_times = !file.samples.is_empty();
@@ -75,7 +75,7 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
     for node in all {
         nodes.charge_lines(profile, node, samples)?;
     }
-    file.our_run.state(&mut import.profile);
+    file.our_run.iter().for_each(|ours| ours.state(&mut import.profile));
     import.charge_nodes()?;
     note_nodes(&mut import, nodes.missing, nodes.idle_ns);
     import.finish("V8")

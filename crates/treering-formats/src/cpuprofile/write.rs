@@ -32,14 +32,14 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
 }
 
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
-    use Part::{Arcs, Calls, Lines, Marks, Modules, Threads, Times};
+    use Part::{Arcs, Calls, Lines, Marks, Modules, Runs, Threads, Times};
     let mut dropped = Dropped::default();
     let of = &profile.metrics[metric.index()];
     dropped.note_other_metrics(profile, metric, of.counted_by());
     if of.unit != Unit::Nanoseconds {
         dropped.note(format!("the unit of {}: one of it is written as a microsecond", of.name));
     }
-    dropped.note_parts(profile, &[Threads, Times, Marks, Modules, Lines, Calls, Arcs]);
+    dropped.note_parts(profile, &[Threads, Times, Marks, Modules, Lines, Calls, Arcs, Runs]);
     dropped.note_details(profile);
     dropped
 }

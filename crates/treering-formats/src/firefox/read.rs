@@ -435,7 +435,7 @@ impl<'a> Reader<'a> {
         import.note_if(self.rounded, "weights are rounded to whole bytes or samples");
         import.note_if(self.mismatched, "samples have no weight; they cost nothing");
         let meta = &self.file.meta;
-        meta.our_run.state(&mut import.profile);
+        meta.our_run.iter().for_each(|ours| ours.state(&mut import.profile));
         let product =
             meta.product.as_deref().filter(|product| !product.is_empty() && meta.treering.is_none());
         let product = product.map_or(String::new(), |product| format!(", of {product}"));

@@ -35,7 +35,7 @@ pub(crate) struct Meta {
     #[serde(default, rename = "treeringTimes")]
     pub(crate) treering_times: bool,
     #[serde(default, rename = "treeringRun")]
-    pub(crate) our_run: OurRun,
+    pub(crate) our_run: Option<OurRun>,
 }
 
 #[derive(Deserialize)]

@@ -48,10 +48,12 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
         meta["interval"] = json!(timed.slot_ns as f64 / 1e6);
         meta["treeringTimes"] = json!(true);
     }
+    let mut extra = run_entries(profile);
     if let Some(measuring) = profile.metadata.parameters.get(Metadata::MEASURING) {
         let entry = json!({ "label": "Cost of measuring", "format": "string", "value": measuring });
-        meta["extra"] = json!([{ "label": "Costs", "entries": [entry] }]);
+        extra.push(json!({ "label": "Costs", "entries": [entry] }));
     }
+    meta["extra"] = json!(extra);
     write!(output, "{{\"meta\":{meta},\n\"libs\":{},\n\"threads\":[", libraries(profile))?;
     let threads = profile.node_threads();
     for at in 0..profile.threads.len() {
@@ -81,11 +83,24 @@ pub fn write(profile: &Profile, metric: MetricId, mut output: impl Write) -> io:
     Ok(dropped)
 }
 
+/// The command and the wall time of the first run, as the profiler shows them beside the profile.
+fn run_entries(profile: &Profile) -> Vec<Value> {
+    let Some(run) = profile.runs.first() else { return Vec::new() };
+    let command = run.command.join(" ");
+    let command =
+        (!command.is_empty()).then(|| json!({ "label": "Command", "format": "string", "value": command }));
+    let ms = run.duration_ns as f64 / 1e6;
+    let time =
+        (run.duration_ns > 0).then(|| json!({ "label": "Wall time", "format": "duration", "value": ms }));
+    let entries: Vec<Value> = command.into_iter().chain(time).collect();
+    if entries.is_empty() { Vec::new() } else { vec![json!({ "label": "Run", "entries": entries })] }
+}
+
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
     let mut dropped = Dropped::default();
     dropped.note_other_metrics(profile, metric, None);
     dropped.note_sampling(profile, metric);
-    dropped.note_parts(profile, &[Part::InnermostLines, Part::Calls, Part::Arcs]);
+    dropped.note_parts(profile, &[Part::InnermostLines, Part::Calls, Part::Arcs, Part::Runs]);
     dropped.note_details(profile);
     dropped
 }

@@ -49,11 +49,11 @@ pub fn size(profile: &Profile, metric: MetricId) -> u64 {
 }
 
 fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
-    use Part::{Arcs, Calls, Lines, Marks, Modules, Threads, Times};
+    use Part::{Arcs, Calls, Command, Lines, Marks, Modules, Threads, Times};
     let mut dropped = Dropped::default();
     dropped.note_other_metrics(profile, metric, None);
     dropped.note_sampling(profile, metric);
-    dropped.note_parts(profile, &[Threads, Times, Marks, Modules, Lines, Calls, Arcs]);
+    dropped.note_parts(profile, &[Command, Threads, Times, Marks, Modules, Lines, Calls, Arcs]);
     dropped.note_details(profile);
     dropped
 }

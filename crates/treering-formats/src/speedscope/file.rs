@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use treering_profile::{Metric, RecursionRule};
 
+use crate::our_run::OurRun;
+
 #[derive(Deserialize)]
 pub(crate) struct File {
     pub(crate) shared: Shared,
@@ -92,6 +94,8 @@ pub(crate) struct Ours {
     /// The length of a slot of time in nanoseconds, where it is known when costs arose.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) slot_ns: Option<u64>,
+    #[serde(default)]
+    pub(crate) run: Option<OurRun>,
 }
 
 /// The metric and the thread that a profile of the file shows.

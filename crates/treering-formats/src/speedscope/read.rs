@@ -327,6 +327,9 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(mut self, file: &File) -> Result<(Profile, ReadReport), ReadError> {
+        if let Some(run) = file.treering.as_ref().and_then(|ours| ours.run.as_ref()) {
+            run.state(&mut self.import.profile);
+        }
         let active = file.active.map_or(0, |active| active as usize);
         if let Some(metric) = self.of_profiles.get(active) {
             self.import.set_default_metric(*metric);

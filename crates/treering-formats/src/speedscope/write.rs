@@ -11,6 +11,7 @@ use crate::costs_only::{costs_only, is_flat};
 use crate::dropped::Part;
 use crate::json::{MOST_EXACT, write_text};
 use crate::label::label;
+use crate::our_run::OurRun;
 use crate::speedscope::file::{OurProfile, Ours};
 use crate::timed_costs::{TimedCost, TimedCosts};
 
@@ -56,7 +57,7 @@ pub fn size(profile: &Profile) -> u64 {
 
 fn dropped(profile: &Profile, costs: &Profile) -> Dropped {
     let mut dropped = Dropped::default();
-    dropped.note_parts(profile, &[Part::Marks, Part::Lines, Part::Calls, Part::Arcs]);
+    dropped.note_parts(profile, &[Part::Marks, Part::Lines, Part::Calls, Part::Arcs, Part::Runs]);
     let large = costs.metrics().any(|(metric, _)| costs.run_cost(metric) > MOST_EXACT);
     dropped.note_if(large, "digits of sums above 2^53, which JavaScript does not have");
     dropped.note_details(profile);
@@ -124,7 +125,13 @@ impl<W: Write> Writer<'_, W> {
         let slot_ns = profile.timeline.as_ref().map(|timeline| timeline.slot_ns);
         // A profile of arcs has a stack for each function, whose total is not known.
         let recursion = if is_flat(profile) { RecursionRule::Flat } else { profile.recursion };
-        let ours = Ours { metrics: profile.metrics.clone(), recursion, threads, slot_ns };
+        let ours = Ours {
+            metrics: profile.metrics.clone(),
+            recursion,
+            threads,
+            slot_ns,
+            run: Some(OurRun::of(profile)),
+        };
         self.output.write_all(b",\n\"treering\":")?;
         serde_json::to_writer(&mut *self.output, &ours).map_err(io::Error::from)
     }

@@ -262,6 +262,7 @@ fn it_says_what_it_drops() {
     let dropped = folded::write(&profile, MetricId::new(1), std::io::sink()).unwrap();
     expect![[r#"
         all metrics but samples: cpu-clock, wall
+        the command, and how long it ran
         threads: their costs are added up
         modules
         source lines and call sites"#]]

@@ -23,6 +23,7 @@ mod perf_script;
 mod pprof;
 mod prolog;
 mod pstats;
+mod run;
 mod speedscope;
 mod stacks;
 mod swi_profile;
