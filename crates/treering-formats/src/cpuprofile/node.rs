@@ -71,12 +71,25 @@ pub(crate) struct Nodes {
     pub(crate) idle_ns: u64,
     /// How many nodes are named as callees and not there.
     pub(crate) missing: usize,
+    /// Whether `(idle)` is a function, as in files that other profiles were written to.
+    has_idle_function: bool,
 }
 
 impl Nodes {
     /// Adds the nodes below the root of a thread.
     pub(crate) fn add(profile: &mut Profile, thread: ThreadId, nodes: &[Node]) -> Result<Self, ReadError> {
         let mut all = Self::default();
+        all.extend(profile, thread, nodes)?;
+        Ok(all)
+    }
+
+    /// The same for a file of ours, in which `(idle)` is a function that cost something.
+    pub(crate) fn add_ours(
+        profile: &mut Profile,
+        thread: ThreadId,
+        nodes: &[Node],
+    ) -> Result<Self, ReadError> {
+        let mut all = Self { has_idle_function: true, ..Self::default() };
         all.extend(profile, thread, nodes)?;
         Ok(all)
     }
@@ -148,7 +161,7 @@ impl Nodes {
         let name = node.call_frame.name.as_str();
         let place = match (caller, name) {
             (None, "(root)") => Some(root),
-            (_, IDLE) if node.call_frame.url.is_empty() => None,
+            (_, IDLE) if node.call_frame.url.is_empty() && !self.has_idle_function => None,
             _ => {
                 let above = caller.and_then(|caller| self.places.get(&caller).copied().flatten());
                 let function = function(profile, &node.call_frame);

@@ -51,7 +51,10 @@ pub(crate) fn read_within(bytes: &[u8], mut budget: Budget) -> Result<(Profile, 
     import.check_depth(all.len())?;
     let thread = import.thread(0, 0, "");
     let profile = &mut import.profile;
-    let mut nodes = Nodes::add(profile, thread, all)?;
+    let mut nodes = match file.metric {
+        Some(_) => Nodes::add_ours(profile, thread, all)?,
+        None => Nodes::add(profile, thread, all)?,
+    };
     let of_other_unit = file.unit.filter(|unit| *unit != Unit::Nanoseconds);
     if let (Some(name), Some(unit)) = (&file.metric, of_other_unit) {
         let metric = profile.add_metric(Metric::exact(name, unit));

@@ -55,6 +55,16 @@ fn idle_time_costs_nothing_and_times_may_step_back() {
     assert_eq!(report.notes, ["time in which nothing ran, (idle), is no cost: 0.040 ms"]);
 }
 
+/// What Treering wrote of a function with this name was lost when it was read.
+#[test]
+fn a_function_called_idle_keeps_its_cost() {
+    let profile = read_any(b"main;(idle) 5\nmain;f 3\n").unwrap().1;
+    let mut file = Vec::new();
+    let _ = cpuprofile::write(&profile, MetricId::new(0), &mut file).unwrap();
+    let (_, read, report) = read_any(&file).unwrap();
+    assert_eq!((totals(&read), report.notes), (totals(&profile), Vec::new()));
+}
+
 #[test]
 fn written_profiles_are_read_back() {
     let (profile, _) = cpuprofile::read(&fixture("cpuprofile/shapes.cpuprofile")).unwrap();
