@@ -167,9 +167,18 @@ impl<'a> Reader<'a> {
                 let (metric, thread) = self.owner(name, metric, *treering);
                 self.of_profiles.push(metric);
                 let mut now = self.times.then(|| self.offset(*start, factor));
+                // The parts of each stack's weights that were rounded away are added to its next ones.
+                let is_rounded = weights.iter().any(|weight| (weight * factor).fract() != 0.0);
+                let mut rests: HashMap<&[u64], f64> = HashMap::new();
                 for (number, (sample, &weight)) in samples.iter().zip(weights).enumerate() {
-                    let weight = nanoseconds(weight, factor);
-                    let weight = weight.ok_or_else(|| bad_value(at, number))?;
+                    let mut cost = nanoseconds(weight, factor).ok_or_else(|| bad_value(at, number))?;
+                    if is_rounded && (weight * factor) < LARGEST_ROUNDED {
+                        let rest = rests.entry(sample).or_default();
+                        let exact = weight * factor + *rest;
+                        cost = exact.round().max(0.0) as u64;
+                        *rest = exact - cost as f64;
+                    }
+                    let weight = cost;
                     let slot = slots.map(|slots| slots[number]);
                     if slot.is_some() && sample.is_empty() {
                         continue;
@@ -348,6 +357,9 @@ fn event_error(profile: usize, at: usize, problem: impl Into<Problem>) -> ReadEr
 fn bad_value(profile: usize, at: usize) -> ReadError {
     event_error(profile, at, "its value is below 0 or too large")
 }
+
+/// From this weight on, a number has no digits behind the point.
+const LARGEST_ROUNDED: f64 = (1_u64 << 52) as f64;
 
 /// How many metrics a file of ours may have.
 const MOST_METRICS: usize = 256;

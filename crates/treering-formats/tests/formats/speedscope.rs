@@ -96,6 +96,24 @@ fn numbers_that_are_rounded_are_said_to_be() {
 }
 
 #[test]
+fn weights_below_a_nanosecond_add_up() {
+    let weights = |weight: &str| [weight; 10].join(",");
+    let text = format!(
+        r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{{"frames":[{{"name":"a"}},{{"name":"b"}}]}},
+        "profiles":[{{"type":"sampled","name":"t","unit":"nanoseconds","startValue":0,"endValue":7,
+        "samples":[{},{}],"weights":[{},{}]}}]}}"#,
+        weights("[0]"),
+        weights("[0,1]"),
+        weights("0.4"),
+        weights("1.3"),
+    );
+    let (profile, report) = speedscope::read(text.as_bytes()).unwrap();
+    let expected = [(("a".to_owned(), "time".to_owned()), 4), (("b".to_owned(), "time".to_owned()), 13)];
+    assert_eq!(totals(&profile), BTreeMap::from(expected));
+    assert!(report.notes.iter().any(|note| note.contains("rounded")), "{report:?}");
+}
+
+#[test]
 fn written_profiles_are_read_back() {
     let profile = synthetic(&Shape::SMALL);
     let file = written(&profile);
