@@ -68,7 +68,8 @@ pub(crate) fn describe(profile: &mut Profile, options: &Options, session: &Sessi
     }
     if options.off_cpu && !session.kernel {
         metadata.note(
-            "stacks of blocked threads are those of their nearest samples: only root may sample the switch itself",
+            "stacks of blocked threads are those of their nearest samples, and unknown before a thread's first one: only \
+             root may sample the switch itself",
         );
     }
     if options.off_cpu

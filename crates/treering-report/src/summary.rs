@@ -108,7 +108,10 @@ fn waits(profile: &Profile, style: &Style, top: usize) -> String {
         let module = profile.functions[function].module;
         module.is_some_and(|module| profile.modules[module].kind == ModuleKind::Kernel)
     };
-    let is_mark = |function| treering_analysis::function_name(profile, function).starts_with("[blocked: ");
+    // The other mark, of waits whose stack is not known, is all that there is to show of them.
+    let is_mark = |function| {
+        treering_analysis::function_name(profile, function).starts_with("[blocked: stack of the nearest")
+    };
     let ids = profile.functions.iter().map(|(id, _)| id).filter(|&id| id != Profile::ROOT);
     let hidden: Vec<_> = ids.filter(|&id| is_kernel(id) || is_mark(id)).collect();
     let selection = Selection { hide: Some(FunctionSet::of(profile, &hidden)), ..Selection::default() };
@@ -121,7 +124,27 @@ fn waits(profile: &Profile, style: &Style, top: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use treering_profile::{Function, Metric, MetricId, Unit};
+
     use super::*;
+
+    /// They were said to be outside of any function.
+    #[test]
+    fn waits_of_which_the_stack_is_not_known_say_so() {
+        let mut profile = treering_testing::stacks("main;work;[blocked: stack of the nearest sample] 10");
+        let time = profile.add_metric(Metric::exact(OFF_CPU, Unit::Nanoseconds));
+        let unknown = profile.strings.intern("[blocked: stack unknown]");
+        let unknown = profile.functions.intern(Function::named(unknown));
+        let nearest =
+            profile.tree.nodes().filter(|&node| profile.tree.self_cost(MetricId::new(0), node) > 0).last();
+        let unseen = profile.tree.child(profile.threads[0].root, unknown, None);
+        profile.tree.add_self_cost(time, unseen, 3_000_000);
+        profile.tree.add_self_cost(time, nearest.expect("it has a sample"), 1_000_000);
+        let text = summary(&profile, &Style::default(), 5);
+        let rows = text.split_once("where threads waited").expect("there are waits").1;
+        let rows: Vec<_> = rows.lines().skip(1).map(str::trim).collect();
+        assert_eq!(rows, ["75.0     75.0  [blocked: stack unknown]", "25.0     25.0  work"]);
+    }
 
     #[test]
     fn several_runs_have_a_mean_and_a_deviation() {
