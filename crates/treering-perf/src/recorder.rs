@@ -523,6 +523,9 @@ impl Recorder {
         run.end = finish.describe();
         self.note_survivors(reason);
         self.note_longest_chain();
+        if self.profile.metadata.losses.lost_samples > 0 {
+            self.note_missing();
+        }
         observer.checkpoint(&self.profile);
         self.scale_costs();
         let jit = self.processes.with_jit.drain().map(|(pid, files)| JitProcess {

@@ -1,7 +1,9 @@
 //! The use that no sample stands for, and stacks and processes that were not seen to their end.
 
 use super::{Reason, Recorder};
+use crate::attribute::Pace;
 use crate::event::Nature;
+use crate::session::Purpose;
 use crate::sys::process_exists;
 use crate::thread_sampling::Unsampled;
 
@@ -17,6 +19,17 @@ impl Recorder {
             if index == 0 {
                 self.note_unsampled(unsampled);
             }
+        }
+    }
+
+    /// Says how much is missing of events of which each occurrence is noted. Costs of others are scaled to the count.
+    pub(super) fn note_missing(&mut self) {
+        for (index, sampled) in self.session.events.iter().enumerate() {
+            let is_noted = sampled.purpose == Purpose::Costs && sampled.pace == Pace::Period(1);
+            let Some(own) = self.session.own_counts(index).filter(|_| is_noted) else { continue };
+            let noted = self.profile.run_cost(self.metrics[index].0);
+            let missing = missing(&sampled.event.name, own.by_thread.values().sum(), noted);
+            missing.into_iter().for_each(|note| self.profile.metadata.note(note));
         }
     }
 
@@ -76,5 +89,28 @@ impl Recorder {
             );
             self.profile.metadata.note(note);
         }
+    }
+}
+
+/// The remark that an event occurred more often than it was noted, if it did.
+fn missing(event: &str, counted: u64, noted: u64) -> Option<String> {
+    let missing = counted.checked_sub(noted).filter(|&missing| missing > 0)?;
+    let share = 100.0 * missing as f64 / counted as f64;
+    Some(format!(
+        "{missing} of {counted} {event} ({share:.1} %) are in no cost, as their samples were lost: totals are too low, and \
+         shares may be wrong"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_the_kernel_counted_and_nobody_saw_are_noted() {
+        let note = missing("page-faults", 20_000, 5_000).expect("most are missing");
+        assert!(note.starts_with("15000 of 20000 page-faults (75.0 %) are in no cost"), "{note}");
+        assert_eq!(missing("page-faults", 20_000, 20_000), None);
+        assert_eq!(missing("page-faults", 0, 1), None, "a sample after the count was read");
     }
 }
