@@ -29,7 +29,9 @@ pub(crate) use files::{
 };
 pub(crate) use memory::{copy_memory, read_memory, write_memory};
 pub use passing::{Senders, end_by, pass_on, pass_on_to, stop_with_program};
-pub(crate) use passing::{await_other_stops, is_asked_to_stop, is_in_our_group, stop_by};
+pub(crate) use passing::{
+    end_request_to_stop, is_asked_to_stop, is_in_our_group, program_stands, stop_by, took_terminal,
+};
 pub(crate) use ptrace::{
     FLOATING_POINT, GENERAL, Origin, Registers, SignalInfo, detach, event_message, exchange_code, interrupt,
     is_dying, keep, kill, listen, own_thread, register_set, registers, restartable, resume,

@@ -1,18 +1,16 @@
 //! Signals that reach this process but are meant for the program.
 
 use std::io;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// The process, or the negative number of the process group, that gets the signals; 0 while there is none.
 static TARGET: AtomicI32 = AtomicI32::new(0);
 /// Signals that came and were not passed on yet, each as the bit of its number.
 static PENDING: AtomicU64 = AtomicU64::new(0);
-/// The state of a terminal's request to stop.
-static STOP: AtomicU8 = AtomicU8::new(NOT_ASKED);
-const NOT_ASKED: u8 = 0;
-const ASKED: u8 = 1;
-/// The program has stopped, and other processes that were asked have not.
-const AWAITED: u8 = 2;
+/// Whether a terminal has asked this process to stop, and it has not done so.
+static IS_ASKED: AtomicBool = AtomicBool::new(false);
+/// Whether the program has stopped, and this process has not: the next request stops it at once.
+static PROGRAM_STANDS: AtomicBool = AtomicBool::new(false);
 
 /// The senders whose signals are passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +83,18 @@ pub fn stop_with_program(with_program: bool) -> io::Result<()> {
 
 /// Whether a terminal has asked this process and the program to stop, and this process has not done so.
 pub(crate) fn is_asked_to_stop() -> bool {
-    STOP.load(Ordering::SeqCst) != NOT_ASKED
+    IS_ASKED.load(Ordering::SeqCst)
 }
 
-/// Has the next request stop this process at once: the program has stopped, and others may never do so.
-pub(crate) fn await_other_stops() {
-    STOP.store(AWAITED, Ordering::SeqCst);
+/// A request to stop, if there is one, is answered without this process having stopped.
+pub(crate) fn end_request_to_stop() {
+    IS_ASKED.store(false, Ordering::SeqCst);
+}
+
+/// Whether the program has stopped while this process goes on. The next request then stops this process at once: the program
+/// does nothing before that, and other processes that were asked may never stop.
+pub(crate) fn program_stands(stands: bool) {
+    PROGRAM_STANDS.store(stands, Ordering::SeqCst);
 }
 
 /// Whether a process is in this one's process group, so that a terminal asks both to stop.
@@ -99,10 +103,22 @@ pub(crate) fn is_in_our_group(pid: i32) -> bool {
     unsafe { libc::getpgid(pid) == libc::getpgrp() }
 }
 
-/// Stops this process by a signal, as it stopped the program.
+/// Whether a process is in a group of its own which has the terminal that this process was started from, as an interactive
+/// shell is.
+pub(crate) fn took_terminal(pid: i32) -> bool {
+    // SAFETY: the calls take and return numbers.
+    unsafe {
+        let group = libc::getpgid(pid);
+        group != libc::getpgrp() && on_terminal(|terminal| libc::tcgetpgrp(terminal)) == Some(group)
+    }
+}
+
+/// Stops this process by a signal, as it stopped the program. The shell continues only the process group that it has started,
+/// so a program in another one is continued by this process, which gives it the terminal as well.
 pub(crate) fn stop_by(signal: i32) {
-    STOP.store(NOT_ASKED, Ordering::SeqCst);
-    // SAFETY: the kernel writes and reads one action. That of SIGSTOP cannot be changed, and need not.
+    IS_ASKED.store(false, Ordering::SeqCst);
+    // SAFETY: the kernel writes and reads one action. That of SIGSTOP cannot be changed, and need not. The other calls take
+    // numbers; all are async-signal-safe.
     unsafe {
         let (mut usual, mut before): (libc::sigaction, libc::sigaction) =
             (std::mem::zeroed(), std::mem::zeroed());
@@ -112,6 +128,29 @@ pub(crate) fn stop_by(signal: i32) {
         if is_changed {
             libc::sigaction(signal, &raw const before, std::ptr::null_mut());
         }
+        let group = libc::getpgid(TARGET.load(Ordering::SeqCst).max(0));
+        if group > 0 && group != libc::getpgrp() {
+            on_terminal(|terminal| {
+                if libc::tcgetpgrp(terminal) == libc::getpgrp() {
+                    libc::tcsetpgrp(terminal, group);
+                }
+            });
+            libc::kill(-group, libc::SIGCONT);
+        }
+    }
+}
+
+/// Does something with the terminal that this process was started from, if there is one.
+fn on_terminal<T>(act: impl FnOnce(i32) -> T) -> Option<T> {
+    // SAFETY: the path ends with a zero byte, and the descriptor is ours.
+    unsafe {
+        let terminal = libc::open(c"/dev/tty".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOCTTY);
+        if terminal < 0 {
+            return None;
+        }
+        let done = act(terminal);
+        libc::close(terminal);
+        Some(done)
     }
 }
 
@@ -145,9 +184,12 @@ extern "C" fn asked_to_stop(_signal: i32, info: *const libc::siginfo_t) {
     unsafe {
         // A program may stop its whole group as a terminal does. Others need not have sent it to the program as well.
         let is_of_other = (*info).si_code <= libc::SI_USER && !is_in_our_group((*info).si_pid());
-        if is_of_other || STOP.swap(ASKED, Ordering::SeqCst) == AWAITED {
-            STOP.store(NOT_ASKED, Ordering::SeqCst);
-            libc::raise(libc::SIGSTOP);
+        if is_of_other || PROGRAM_STANDS.load(Ordering::SeqCst) {
+            let error = *libc::__errno_location();
+            stop_by(libc::SIGSTOP);
+            *libc::__errno_location() = error;
+        } else {
+            IS_ASKED.store(true, Ordering::SeqCst);
         }
     }
 }

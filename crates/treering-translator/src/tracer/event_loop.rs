@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::sys::wait::{EVENT_STOP, STOPS};
-use crate::sys::{self, Stop};
+use crate::sys::{self, Origin, Stop};
 use crate::tracer::state::Tracer;
 use crate::tracer::thread::Thread;
 use crate::tracer::thread_stop::ThreadStop;
@@ -32,7 +32,9 @@ impl Tracer {
             if let Some(gone) = gone {
                 self.pass_signals_on(gone);
             }
-            self.stop_after_program();
+            if sys::is_asked_to_stop() {
+                self.stop_after_program();
+            }
             return self.end_orphans();
         }
         let Some(thread) = self.threads.get_mut(&tid) else {
@@ -42,7 +44,9 @@ impl Tracer {
                 _ => self.new_thread_stopped(tid),
             };
         };
-        thread.group_stop = None;
+        if thread.group_stop.take().is_some() && self.first == Some(thread.pid) {
+            sys::program_stands(false);
+        }
         let handled = match stop {
             Stop::Signal(signal) => self.signal(tid, signal),
             Stop::SystemCall => self.call_done(tid),
@@ -110,21 +114,42 @@ impl Tracer {
     }
 
     /// Stops this process if a terminal has asked it to (Ctrl-Z), the program has stopped, and so has every other process
-    /// that was asked, which may first put the terminal in order.
+    /// that was asked, which may first put the terminal in order. An interactive shell is in a process group of its own, which
+    /// has the terminal: where it has stopped (`suspend`), the user has nothing else that answers.
     fn stop_after_program(&self) {
-        if !sys::is_asked_to_stop() {
+        let of_program = || self.threads.values().filter(|thread| Some(thread.pid) == self.first);
+        let Some((pid, signal)) = of_program().find_map(|thread| Some((thread.pid, thread.group_stop?)))
+        else {
             return;
-        }
-        let of_program = self.threads.values().filter(|thread| Some(thread.pid) == self.first);
-        let Some(signal) = of_program.filter_map(|thread| thread.group_stop).next() else { return };
+        };
         let is_awaited = |thread: &Thread| {
             let is_there = || status::line(thread.tid, "State").is_some_and(|state| !state.starts_with('Z'));
             let heeds = || !status::has_signal(thread.tid, "SigIgn", libc::SIGTSTP);
             thread.group_stop.is_none() && sys::is_in_our_group(thread.pid) && heeds() && is_there()
         };
-        match self.threads.values().any(is_awaited) {
-            true => sys::await_other_stops(),
-            false => sys::stop_by(signal),
+        let is_due = match sys::is_asked_to_stop() {
+            true => !self.threads.values().any(is_awaited),
+            false if self.is_stopped_by_other => false,
+            // A thread that has not told its stop would tell it after the program went on.
+            false => of_program().all(|thread| thread.group_stop.is_some()) && sys::took_terminal(pid),
+        };
+        sys::program_stands(!is_due);
+        if is_due {
+            sys::stop_by(signal);
+        }
+    }
+
+    /// Notes that a signal is about to stop the program, and whether another process than the program has sent it.
+    pub(crate) fn note_stopping(&mut self, tid: i32, signal: i32, origin: Origin) {
+        if STOPS.contains(&signal) && self.first == Some(self.process_of(tid)) {
+            self.is_stopped_by_other = match origin {
+                Origin::Process(pid) => !self.threads.contains_key(&pid) && !sys::is_in_our_group(pid),
+                Origin::Thread | Origin::Outside => false,
+            };
+            if self.is_stopped_by_other {
+                // It does not stop because a terminal asked it to before, and that other process continues it.
+                sys::end_request_to_stop();
+            }
         }
     }
 }

@@ -137,6 +137,7 @@ impl Tracer {
         self.restore_info(tid, signal)?;
         self.take_call_back(tid)?;
         let info = sys::signal_info(tid)?;
+        self.note_stopping(tid, signal, info.origin());
         let again = self.threads.get_mut(&tid).and_then(|thread| thread.throttle.again(signal, &info));
         if let Some(admission) = again {
             // Without the tracer, the handler would have been called before the program removed it.

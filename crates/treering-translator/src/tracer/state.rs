@@ -62,6 +62,8 @@ pub(crate) struct Tracer {
     pub(crate) stopped: bool,
     /// The first process, if the tracer has started it.
     pub(crate) first: Option<i32>,
+    /// Whether another process than the program has stopped the first one, or did so last.
+    pub(crate) is_stopped_by_other: bool,
     /// The only process that is counted, if its children are not.
     pub(crate) only: Option<i32>,
     /// The options of all address spaces.
@@ -114,6 +116,7 @@ impl Tracer {
             watcher: None,
             stopped: false,
             first: None,
+            is_stopped_by_other: false,
             only: None,
             options: SpaceOptions {
                 tree: tree.then(FileFunctionStarts::default),
