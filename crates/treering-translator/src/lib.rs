@@ -56,6 +56,6 @@ pub use program::watch::{FindFunctions, START, STOP, Selection};
 pub use run::{Command, Counts, Ended, Progress, count, count_and_tell, count_each};
 pub use surroundings::{BeyondLevel, HeldFacts};
 pub use sys::heap::prepare_heap;
-pub use sys::{Senders, end_by, pass_on, pass_on_to, stop_with_program};
+pub use sys::{Senders, end_by, pass_on, pass_on_to, stop_after_children, stop_with_program};
 pub use tracer::thread::Left;
 pub use treering_x86::processor::Level;

@@ -28,7 +28,7 @@ pub(crate) use files::{
     set_limit, socket_time, tells_holes,
 };
 pub(crate) use memory::{copy_memory, read_memory, write_memory};
-pub use passing::{Senders, end_by, pass_on, pass_on_to, stop_with_program};
+pub use passing::{Senders, end_by, pass_on, pass_on_to, stop_after_children, stop_with_program};
 pub(crate) use passing::{
     end_request_to_stop, is_asked_to_stop, is_in_our_group, program_stands, stop_by, took_terminal,
 };

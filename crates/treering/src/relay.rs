@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use treering_proc::{Inherited, ignore, is_ignored};
-use treering_translator::{Senders, pass_on, pass_on_to};
+use treering_translator::{Senders, pass_on, pass_on_to, stop_after_children, stop_with_program};
 
 /// Signals that end a program, which others or a terminal send.
 pub const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
@@ -22,7 +22,9 @@ pub struct Relay {
 impl Relay {
     /// Starts a program. It ignores the signals that this process ignores, as under `nohup` and in the background of a
     /// script, but may have handlers for them: another process that sends one means the program.
+    /// A terminal stops this process after the program.
     pub fn spawn(command: &mut Command) -> io::Result<(Child, Self)> {
+        stop_after_children()?;
         Self::spawn_and_pass(command, Senders::Processes, |pid| pid)
     }
 
@@ -52,6 +54,7 @@ impl Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         pass_on_to(None);
+        let _ = stop_with_program(false);
         self.ignored.iter().for_each(|&signal| ignore(signal));
     }
 }

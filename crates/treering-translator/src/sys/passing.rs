@@ -27,22 +27,11 @@ pub enum Senders {
 /// # Errors
 /// There is no such signal, or it cannot be handled.
 pub fn pass_on(signal: i32, senders: Senders) -> io::Result<()> {
-    // SAFETY: the kernel reads one action. Its handlers call only async-signal-safe functions (signal-safety(7)), and
-    // with `SA_SIGINFO` the kernel calls them with these arguments.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = match senders {
-            Senders::All => passed_on as extern "C" fn(i32, *const libc::siginfo_t) as usize,
-            Senders::Processes => {
-                passed_on_from_process as extern "C" fn(i32, *const libc::siginfo_t) as usize
-            }
-        };
-        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
-        match libc::sigaction(signal, &raw const action, std::ptr::null_mut()) {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
+    let handler = match senders {
+        Senders::All => passed_on as extern "C" fn(i32, *const libc::siginfo_t),
+        Senders::Processes => passed_on_from_process,
+    };
+    set_action(signal, handler as usize)
 }
 
 /// Names the process that signals are passed on to, and passes on those that have come. A negative number names a
@@ -59,22 +48,46 @@ pub fn pass_on_to(target: Option<i32>) {
 /// # Errors
 /// The signal cannot be handled.
 pub fn stop_with_program(with_program: bool) -> io::Result<()> {
-    // SAFETY: the kernel writes and reads one action. Its handler calls only async-signal-safe functions, and with
-    // `SA_SIGINFO` the kernel calls it with these arguments.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        if libc::sigaction(libc::SIGTSTP, std::ptr::null(), &raw mut action) != 0 {
+    match with_program {
+        true => heed_request(asked_to_stop as extern "C" fn(i32, *const libc::siginfo_t) as usize),
+        false => heed_request(libc::SIG_DFL),
+    }
+}
+
+/// If a terminal asks their process group to stop (Ctrl-Z), has this process stop only after the first of its children that does,
+/// which may put the terminal in order before: the shell has the terminal once this process has stopped. Without children it
+/// stops at once. For a process that traces none of them; [`stop_with_program`] ends it.
+///
+/// # Errors
+/// The signals cannot be handled.
+pub fn stop_after_children() -> io::Result<()> {
+    heed_request(asked_beside_children as extern "C" fn(i32, *const libc::siginfo_t) as usize)?;
+    set_action(libc::SIGCHLD, child_changed as extern "C" fn(i32, *const libc::siginfo_t) as usize)
+}
+
+/// Sets the action for a terminal's request to stop. If this process ignores it, it goes on doing so.
+fn heed_request(action: usize) -> io::Result<()> {
+    // SAFETY: the kernel writes one action.
+    let before = unsafe {
+        let mut before: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGTSTP, std::ptr::null(), &raw mut before) != 0 {
             return Err(io::Error::last_os_error());
         }
-        if action.sa_sigaction == libc::SIG_IGN {
-            return Ok(());
-        }
-        action.sa_sigaction = match with_program {
-            true => asked_to_stop as extern "C" fn(i32, *const libc::siginfo_t) as usize,
-            false => libc::SIG_DFL,
-        };
-        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
-        match libc::sigaction(libc::SIGTSTP, &raw const action, std::ptr::null_mut()) {
+        before.sa_sigaction
+    };
+    if before == libc::SIG_IGN { Ok(()) } else { set_action(libc::SIGTSTP, action) }
+}
+
+/// Sets the action for a signal: a default one, or a handler that takes the signal's information.
+fn set_action(signal: i32, action: usize) -> io::Result<()> {
+    // SAFETY: the kernel reads one action. Handlers here call only async-signal-safe functions, and with `SA_SIGINFO` the kernel
+    // calls them with these arguments.
+    unsafe {
+        let mut new: libc::sigaction = std::mem::zeroed();
+        new.sa_sigaction = action;
+        new.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
+        libc::sigaddset(&raw mut new.sa_mask, libc::SIGCHLD);
+        match libc::sigaction(signal, &raw const new, std::ptr::null_mut()) {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }
@@ -115,7 +128,7 @@ pub(crate) fn took_terminal(pid: i32) -> bool {
 
 /// Stops this process by a signal, as it stopped the program. The shell continues only the process group that it has started,
 /// so a program in another one is continued by this process, which gives it the terminal as well.
-pub(crate) fn stop_by(signal: i32) {
+pub(crate) fn stop_by(signal: i32, program: i32) {
     IS_ASKED.store(false, Ordering::SeqCst);
     // SAFETY: the kernel writes and reads one action. That of SIGSTOP cannot be changed, and need not. The other calls take
     // numbers; all are async-signal-safe.
@@ -128,7 +141,7 @@ pub(crate) fn stop_by(signal: i32) {
         if is_changed {
             libc::sigaction(signal, &raw const before, std::ptr::null_mut());
         }
-        let group = libc::getpgid(TARGET.load(Ordering::SeqCst).max(0));
+        let group = libc::getpgid(program);
         if group > 0 && group != libc::getpgrp() {
             on_terminal(|terminal| {
                 if libc::tcgetpgrp(terminal) == libc::getpgrp() {
@@ -180,17 +193,57 @@ extern "C" fn passed_on_from_process(signal: i32, info: *const libc::siginfo_t) 
 }
 
 extern "C" fn asked_to_stop(_signal: i32, info: *const libc::siginfo_t) {
-    // SAFETY: the kernel has filled `info` in for this handler; the calls are async-signal-safe.
+    // SAFETY: the kernel has filled `info` in for this handler.
     unsafe {
-        // A program may stop its whole group as a terminal does. Others need not have sent it to the program as well.
-        let is_of_other = (*info).si_code <= libc::SI_USER && !is_in_our_group((*info).si_pid());
-        if is_of_other || PROGRAM_STANDS.load(Ordering::SeqCst) {
-            let error = *libc::__errno_location();
-            stop_by(libc::SIGSTOP);
-            *libc::__errno_location() = error;
-        } else {
-            IS_ASKED.store(true, Ordering::SeqCst);
+        stop_if(info, || PROGRAM_STANDS.load(Ordering::SeqCst).then(|| TARGET.load(Ordering::SeqCst).max(0)));
+    }
+}
+
+extern "C" fn asked_beside_children(_signal: i32, info: *const libc::siginfo_t) {
+    // SAFETY: the kernel has filled `info` in for this handler, and fills in what it is asked for.
+    unsafe {
+        stop_if(info, || {
+            let mut child: libc::siginfo_t = std::mem::zeroed();
+            let states = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::WNOWAIT;
+            let is_none = libc::waitid(libc::P_ALL, 0, &raw mut child, states) != 0;
+            (is_none || child.si_pid() != 0).then(|| child.si_pid())
+        });
+    }
+}
+
+/// A child has ended, stopped, or goes on.
+extern "C" fn child_changed(_signal: i32, info: *const libc::siginfo_t) {
+    // SAFETY: the kernel has filled `info` in for this handler. `errno` is the calling thread's, which the interrupted code may be
+    // using, so it is restored.
+    unsafe {
+        let (error, pid) = (*libc::__errno_location(), (*info).si_pid());
+        if (*info).si_code == libc::CLD_STOPPED
+            && (IS_ASKED.swap(false, Ordering::SeqCst) || took_terminal(pid))
+        {
+            stop_by((*info).si_status(), pid);
         }
+        *libc::__errno_location() = error;
+    }
+}
+
+/// Stops this process at once if another process has sent the request to it alone, or if a program has stopped, whose number
+/// is told. Otherwise the request is left to whoever notices that it stops.
+///
+/// # Safety
+/// The kernel has filled `info` in.
+unsafe fn stop_if(info: *const libc::siginfo_t, stopped: impl FnOnce() -> Option<i32>) {
+    // SAFETY: as the caller says; the field of the union is read as a plain number. `errno` is as above.
+    unsafe {
+        let error = *libc::__errno_location();
+        // A program may stop its whole group as a terminal does. Others need not have sent the signal to the program as well.
+        let is_of_other = (*info).si_code <= libc::SI_USER && !is_in_our_group((*info).si_pid());
+        // In this order: a program that stops meanwhile finds the request.
+        IS_ASKED.store(true, Ordering::SeqCst);
+        let stopped = stopped();
+        if (is_of_other || stopped.is_some()) && IS_ASKED.swap(false, Ordering::SeqCst) {
+            stop_by(libc::SIGSTOP, stopped.unwrap_or(0));
+        }
+        *libc::__errno_location() = error;
     }
 }
 

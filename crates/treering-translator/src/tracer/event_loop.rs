@@ -122,6 +122,8 @@ impl Tracer {
         else {
             return;
         };
+        // In this order: a request that comes meanwhile finds that the program has stopped.
+        sys::program_stands(true);
         let is_awaited = |thread: &Thread| {
             let is_there = || status::line(thread.tid, "State").is_some_and(|state| !state.starts_with('Z'));
             let heeds = || !status::has_signal(thread.tid, "SigIgn", libc::SIGTSTP);
@@ -133,9 +135,9 @@ impl Tracer {
             // A thread that has not told its stop would tell it after the program went on.
             false => of_program().all(|thread| thread.group_stop.is_some()) && sys::took_terminal(pid),
         };
-        sys::program_stands(!is_due);
         if is_due {
-            sys::stop_by(signal);
+            sys::program_stands(false);
+            sys::stop_by(signal, pid);
         }
     }
 

@@ -12,6 +12,7 @@ use treering_perf::{Event, Finish, Observer, Options, RecordError, Recording, Ta
 use treering_profile::{Profile, merge};
 use treering_report::Style;
 use treering_symbols::{ModuleReport, Problem};
+use treering_translator::{stop_after_children, stop_with_program};
 
 use super::archive::{Kept, in_archive};
 use crate::arguments::seconds;
@@ -205,7 +206,12 @@ impl Record {
         let marks = (options.time && self.pid.is_none()).then(MarkFile::create);
         let mut options = options.clone();
         options.environment.extend(marks.iter().flatten().map(MarkFile::variable));
-        let recorded = treering_perf::record(&options, &mut growing).map_err(|error| {
+        if self.pid.is_none() {
+            let _ = stop_after_children();
+        }
+        let recorded = treering_perf::record(&options, &mut growing);
+        let _ = stop_with_program(false);
+        let recorded = recorded.map_err(|error| {
             place.discard();
             let failure = Failure::new(&error).status(error.exit_status());
             let hints = against_no_recording(&error).into_iter().chain(self.instead(&error));

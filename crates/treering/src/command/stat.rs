@@ -13,6 +13,7 @@ use std::time::Duration;
 use treering_perf::{CountOptions, CountedRun, EventCounts, Finish, RecordError, Target, count_events};
 
 use treering_stat::Metric;
+use treering_translator::{stop_after_children, stop_with_program};
 
 use crate::arguments::seconds;
 use crate::ending::ended_by;
@@ -173,7 +174,12 @@ impl Stat {
             let (stat, from, until) = intervals.next(counts);
             failed = failed.take().or_else(|| sink.write_interval(&stat, from, until).err());
         };
-        let run = count_events(options, &mut observe).map_err(|error| {
+        if matches!(options.target, Target::Launch(_)) {
+            let _ = stop_after_children();
+        }
+        let run = count_events(options, &mut observe);
+        let _ = stop_with_program(false);
+        let run = run.map_err(|error| {
             let failure = Failure::new(&error).status(error.exit_status());
             let fewer = is_full(&error).then(|| "or count fewer events: -e task-clock".to_owned());
             against_no_recording(&error).into_iter().chain(fewer).fold(failure, Failure::hint)

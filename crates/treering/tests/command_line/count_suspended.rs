@@ -1,4 +1,4 @@
-//! `treering count` of programs that a terminal stops (Ctrl-Z), and that go on.
+//! `treering count` and others that run programs which a terminal stops (Ctrl-Z), and that go on.
 
 use std::io::{Read as _, Write as _};
 use std::process::{ChildStdin, Command, Stdio};
@@ -60,7 +60,7 @@ fn check_order(shown: &str, texts: &[&str]) {
     }
 }
 
-/// The tracer stopped first, so the program put the terminal in order after it had been continued. Then it stopped itself, and
+/// The program's parent stopped first, so the program put the terminal in order after it had been continued. Then it stopped itself, and
 /// nobody continued it.
 #[test]
 fn a_program_puts_its_terminal_in_order_before_the_shell_has_it() {
@@ -70,8 +70,17 @@ fn a_program_puts_its_terminal_in_order_before_the_shell_has_it() {
     let session = Session::new();
     let path = SUSPENDED.build().expect("the compiler is installed");
     let treering = env!("CARGO_BIN_EXE_treering");
-    for (options, arguments) in [("", ""), ("--tree", ""), ("", "child"), ("", "group")] {
-        let command = format!("'{treering}' count -q {options} -- '{}' {arguments}", path.display());
+    let cases = [
+        ("count -q", ""),
+        ("count -q --tree", ""),
+        ("count -q", "child"),
+        ("count -q", "group"),
+        ("record -q", ""),
+        ("stat", ""),
+        ("stat --exact", ""),
+    ];
+    for (subcommand, arguments) in cases {
+        let command = format!("'{treering}' {subcommand} -- '{}' {arguments}", path.display());
         // The last stops itself.
         let key = if arguments == "group" { b"" } else { CTRL_Z };
         let shown = shown_when_stopped(&session, &command, presses(key));
@@ -88,9 +97,12 @@ fn a_shell_that_suspends_itself_gives_the_terminal_back() {
     }
     let session = Session::new();
     let path = SUSPENDED.build().expect("the compiler is installed");
-    let command = format!("'{}' count -q -- '{}' shell", env!("CARGO_BIN_EXE_treering"), path.display());
-    let shown = shown_when_stopped(&session, &command, |_, _| {});
-    check_order(&shown, &["running", "stopped 147", "back", "ended 3"]);
+    for subcommand in ["count -q", "stat"] {
+        let treering = env!("CARGO_BIN_EXE_treering");
+        let command = format!("'{treering}' {subcommand} -- '{}' shell", path.display());
+        let shown = shown_when_stopped(&session, &command, |_, _| {});
+        check_order(&shown, &["running", "stopped 147", "back", "ended 3"]);
+    }
 }
 
 /// The program had not stopped when the terminal asked it to. When another process stopped it later, the tracer stopped too,
