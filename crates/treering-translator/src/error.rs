@@ -31,6 +31,9 @@ pub enum CountError {
     /// There is no process of that number.
     #[error("there is no process {0}")]
     NoProcess(i32),
+    /// That process has ended, or is ending.
+    #[error("process {0} has ended")]
+    HasEnded(i32),
     /// The kernel does not let us trace that process.
     #[error("cannot trace process {0}: {1}")]
     Attach(i32, #[source] io::Error),
@@ -78,6 +81,7 @@ impl CountError {
             Self::Trace(_)
             | Self::Setup(..)
             | Self::NoProcess(_)
+            | Self::HasEnded(_)
             | Self::Attach(..)
             | Self::CannotAttach(..)
             | Self::Processor(..)

@@ -109,7 +109,7 @@ pub fn against_no_counts(error: &CountError) -> Option<String> {
         CountError::Trace(source) if [libc::EPERM, libc::ENOSYS].contains(&number(source)) => {
             against_no_trace()
         }
-        CountError::NoProcess(_) => "ps -e lists the processes that run".to_owned(),
+        CountError::NoProcess(_) | CountError::HasEnded(_) => "ps -e lists the processes that run".to_owned(),
         CountError::Attach(_, source) if number(source) == libc::EPERM => against_no_attachment(),
         CountError::CannotAttach(..) => "sample it: treering record -p".to_owned(),
         CountError::OtherMode(_) => "sample it: treering record".to_owned(),

@@ -45,6 +45,16 @@ impl Tracer {
     /// # Errors
     /// The process cannot be attached to; it continues as before.
     pub(crate) fn attach(&mut self, pid: i32) -> Result<(), CountError> {
+        // The kernel denies everything about a process that is ending.
+        let attached = self.try_to_attach(pid);
+        attached.map_err(|error| match error {
+            CountError::NoProcess(_) => error,
+            _ if is_ending(pid) => CountError::HasEnded(pid),
+            _ => error,
+        })
+    }
+
+    fn try_to_attach(&mut self, pid: i32) -> Result<(), CountError> {
         check(pid)?;
         let refuse = |error: io::Error| CountError::CannotAttach(pid, error.to_string());
         let could_gain = status::number(pid, "NoNewPrivs") == Some(0);
@@ -391,7 +401,7 @@ fn check(pid: i32) -> Result<(), CountError> {
     }
     match state.as_bytes().first() {
         Some(b'Z' | b'X') if tasks(pid).into_iter().any(is_alive) => return refuse(FIRST_HAS_ENDED),
-        Some(b'Z' | b'X') => return Err(CountError::NoProcess(pid)),
+        Some(b'Z' | b'X') => return Err(CountError::HasEnded(pid)),
         Some(b'T') => return refuse("it is stopped; let it go on first (kill -CONT)"),
         _ => {}
     }
@@ -406,7 +416,10 @@ fn check(pid: i32) -> Result<(), CountError> {
     let denied = |_| CountError::Attach(pid, io::Error::from_raw_os_error(libc::EPERM));
     let mappings = treering_proc::mappings(pid).map_err(denied)?;
     if mappings.is_empty() {
-        return refuse("it is a kernel thread, or is ending");
+        return match treering_proc::is_of_kernel(pid.cast_unsigned()) {
+            Some(true) => refuse("it is a kernel thread"),
+            _ => Err(CountError::HasEnded(pid)),
+        };
     }
     let number = |tid, name| status::number(tid, name).unwrap_or(0);
     let filters = |tid| (number(tid, "Seccomp"), number(tid, "Seccomp_filters"));
@@ -446,6 +459,12 @@ fn fault_action(thread: &mut StoppedThread<'_>) -> io::Result<Option<crate::trac
 /// Whether a thread has not ended yet.
 fn is_alive(tid: i32) -> bool {
     status::line(tid, "State").is_some_and(|state| !state.starts_with(['Z', 'X']))
+}
+
+/// Whether a process that was there has ended, or is ending: its memory is gone then.
+fn is_ending(pid: i32) -> bool {
+    let has_memory = |tid| status::line(tid, "VmSize").is_some();
+    !tasks(pid).into_iter().any(has_memory) && treering_proc::is_of_kernel(pid.cast_unsigned()) != Some(true)
 }
 
 /// The threads of a process.
@@ -490,7 +509,7 @@ fn stop_all(pid: i32, threads: &mut Vec<i32>) -> Result<(), CountError> {
     match threads.first() {
         Some(&first) if first == pid => Ok(()),
         Some(_) => Err(CountError::CannotAttach(pid, FIRST_HAS_ENDED.to_owned())),
-        None => Err(CountError::NoProcess(pid)),
+        None => Err(CountError::HasEnded(pid)),
     }
 }
 

@@ -417,6 +417,14 @@ fn processes_that_cannot_be_attached_to_are_refused_and_go_on() {
     const NOBODY: i32 = 1 << 22;
     refused(Pid::from_raw(NOBODY), "there is no process", "ps -e");
 
+    // Nobody waits for it, so that it is still listed.
+    let mut ended = std::process::Command::new("true").spawn().expect("a program");
+    while !treering_proc::has_ended(ended.id(), ended.id()) {
+        std::thread::yield_now();
+    }
+    refused(Pid::from_raw(ended.id().cast_signed()), "has ended", "ps -e");
+    assert!(ended.wait().is_ok());
+
     let mut running = Running::start(&ATTACHED, &[]);
     assert_eq!(running.line(), "ready");
     kill(running.pid(), Signal::SIGSTOP).expect("it runs");
