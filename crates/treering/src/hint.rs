@@ -106,6 +106,11 @@ pub fn against_no_counts(error: &CountError) -> Option<String> {
             return against_no_start(&program.to_string_lossy(), &io::Error::from_raw_os_error(libc::ENOENT));
         }
         CountError::Start(program, source) => return against_no_counted_start(program, source),
+        CountError::Trace(source) | CountError::Setup(_, source)
+            if [libc::EMFILE, libc::ENFILE].contains(&number(source)) =>
+        {
+            "the hard limit of open files is too low: ulimit -Hn shows it".to_owned()
+        }
         CountError::Trace(source) if [libc::EPERM, libc::ENOSYS].contains(&number(source)) => {
             against_no_trace()
         }
@@ -157,7 +162,7 @@ fn against_giving_up(exhausted: Option<Exhausted>, error: &io::Error) -> &'stati
     match exhausted {
         Some(Exhausted::Contexts | Exhausted::Nesting) => "count it without --tree",
         _ if [libc::EMFILE, libc::ENFILE].contains(&number(error)) => {
-            "the open-file limit is too low for this many processes: ulimit -Hn"
+            "the hard limit of open files is too low for this many processes: ulimit -Hn shows it"
         }
         _ if error.kind() == io::ErrorKind::StorageFull => {
             "the disk of the output is full: make room there, or name a file on another one after -o"
@@ -224,6 +229,8 @@ mod tests {
         assert!(hint(CountError::Start("./solve".into(), of(libc::ENOENT))).starts_with("check the path"));
         assert!(hint(CountError::Setup("memory", of(libc::EFBIG))).contains("ulimit -f"));
         assert!(hint(CountError::GivenUp(1, of(libc::EMFILE))).contains("ulimit -Hn"));
+        assert!(hint(CountError::Trace(of(libc::EMFILE))).contains("ulimit -Hn"));
+        assert!(hint(CountError::Setup("its memory", of(libc::ENFILE))).contains("ulimit -Hn"));
         assert!(hint(CountError::GivenUp(1, io::Error::other("lost"))).contains("treering record"));
     }
 
