@@ -219,6 +219,19 @@ impl Collection<'_> {
             call.0 = call.0.saturating_add(tree.calls(node).saturating_sub(tree.recursive_calls(node)));
             call.1 += totals[node.index()] - again[node.index()];
         }
+        self.folded_calls();
+    }
+
+    /// Calls of the function to itself that the recursion rule folded into its nodes. Their lines are not known, and
+    /// their cost is part of those nodes'.
+    fn folded_calls(&mut self) {
+        let tree = &self.profile.tree;
+        let itself = tree.nodes().filter(|&node| self.is_it(node));
+        let folded: u64 = itself.map(|node| tree.recursive_calls(node).min(tree.calls(node))).sum();
+        if folded > 0 {
+            let call = self.rows.entry(None).or_default().calls.entry(self.function).or_default();
+            call.0 = call.0.saturating_add(folded);
+        }
     }
 
     /// By node: what of its subtree is below an activation of the function, itself included.

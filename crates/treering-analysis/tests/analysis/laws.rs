@@ -244,6 +244,23 @@ proptest! {
         }
     }
 
+    /// Calls of a function to itself that the recursion rule had folded were missing.
+    #[test]
+    fn calls_of_a_functions_lines_are_those_of_its_arcs(text in traces()) {
+        for rule in RULES {
+            let profile = trace_with(rule, &text);
+            let basis = Basis::of(&profile, METRIC);
+            let graph = CallGraph::of(&profile, &basis, Presentation::Contexts);
+            for cost in graph.functions.iter().filter(|cost| cost.function != Profile::ROOT) {
+                let table = LineTable::of(&profile, &basis, cost.function);
+                let rows = table.lines.iter().flat_map(|row| &row.calls).chain(&table.calls_elsewhere);
+                let rows: BTreeMap<_, _> = rows.map(|call| (call.callee, call.calls)).collect();
+                let arcs: BTreeMap<_, _> = graph.callees(cost.function).map(|arc| (arc.callee, arc.calls)).collect();
+                prop_assert_eq!(rows, arcs);
+            }
+        }
+    }
+
     #[test]
     fn trees_add_up_whatever_is_pruned(text in stacks(), min_share in 0.0..0.5, max_depth in 0..12_usize) {
         let profile = stacks_with(RecursionRule::Full, &text);
