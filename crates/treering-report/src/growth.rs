@@ -49,6 +49,7 @@ pub fn growth_verdict(scaling: &Scaling, parameter: &str) -> (String, String) {
         parameter,
     );
     let (now, then) = (size(scaling.largest()), size(scaling.foretold()));
+    let faster = |curve: &Curve| if curve.outgrows() { "faster than" } else { "with" };
     let Some(culprit) = &scaling.culprit else {
         let cause = match scaling.run.form {
             faster if faster > Form::LINEAR => format!("{form}: no single function explains it"),
@@ -63,9 +64,11 @@ pub fn growth_verdict(scaling: &Scaling, parameter: &str) -> (String, String) {
         let often = match calls.form {
             Form::CONSTANT if calls.costs.iter().all(|&calls| calls == 1) => "once".to_owned(),
             Form::CONSTANT => "equally often".to_owned(),
-            form => format!("{} times", form.text(parameter)),
+            _ => format!("{} times", calls.growth(parameter)),
         };
-        format!(", called {often}, cost per call grows with {}", per_call.text(parameter))
+        // How much faster is not known of calls that outgrow all forms as well.
+        let dearer = if calls.outgrows() { "with" } else { faster(&culprit.total_cost) };
+        format!(", called {often}, cost per call grows {dearer} {}", per_call.text(parameter))
     });
     let share = |share: f64| format!("{:.0} %", share * 100.0);
     let (share_now, share_then) =
@@ -79,7 +82,7 @@ pub fn growth_verdict(scaling: &Scaling, parameter: &str) -> (String, String) {
 /// The form, and a question mark where it is not settled.
 fn growth_of(curve: &Curve, parameter: &str) -> String {
     let mark = if curve.is_settled { "" } else { " ?" };
-    format!("{}{mark}", curve.form.text(parameter))
+    format!("{}{mark}", curve.growth(parameter))
 }
 
 /// A size as people write it.
@@ -116,9 +119,7 @@ fn table(scaling: &Scaling, view: GrowthView<'_>) -> Table {
             let bounds = curve.slope_interval.map(|(low, high)| format!("[{low:.2}, {high:.2}]"));
             cells.push(bounds.unwrap_or_default().replace('-', "−"));
         }
-        cells.push(
-            part.calls.as_ref().map_or_else(|| "·".to_owned(), |calls| calls.form.text(view.parameter)),
-        );
+        cells.push(part.calls.as_ref().map_or_else(|| "·".to_owned(), |calls| calls.growth(view.parameter)));
         table.row(cells, format!("{prefix}{}", row_name(scaling, part.function)), now.max(then));
     }
     table

@@ -25,6 +25,22 @@ pub struct Curve {
     pub slope_interval: Option<(f64, f64)>,
 }
 
+impl Curve {
+    /// Whether it grows faster than all forms that are fitted, as exponentially: then too little is foretold.
+    pub fn outgrows(&self) -> bool {
+        /// n (n − 1) (n − 2) grows with this power between some tens, the fourth power of n with more.
+        const BEYOND: f64 = 3.5;
+        let least = self.slope_interval.map(|(low, _)| low).or(self.slope);
+        self.form == Form::FASTEST && least.is_some_and(|slope| slope > BEYOND)
+    }
+
+    /// The form as text, with the name of the size: `n²`, or `> n³` if it is outgrown.
+    pub fn growth(&self, name: &str) -> String {
+        let faster = if self.outgrows() { "> " } else { "" };
+        format!("{faster}{}", self.form.text(name))
+    }
+}
+
 /// Models of all sizes, and of all but the largest.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Models {

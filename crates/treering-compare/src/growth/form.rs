@@ -28,6 +28,19 @@ impl Form {
         Self { half_powers: 6, logs: 0 },
     ];
 
+    /// The fastest one that is fitted.
+    pub const FASTEST: Self = Self::ALL[Self::ALL.len() - 1];
+
+    /// Twice its power of n.
+    pub(super) const fn half_powers(self) -> i8 {
+        self.half_powers
+    }
+
+    /// Whether it is a power of n alone.
+    pub(super) const fn is_power(self) -> bool {
+        self.logs == 0
+    }
+
     /// Its value for a size of 1 or more.
     pub fn at(self, size: f64) -> f64 {
         size.powf(f64::from(self.half_powers) / 2.0) * size.log2().powi(i32::from(self.logs))

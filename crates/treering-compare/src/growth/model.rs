@@ -70,6 +70,12 @@ impl Sizes {
         Self { values: values.collect(), sizes }
     }
 
+    /// The power of n that costs grow with from the last size but one to the largest.
+    fn slope(&self, costs: &[f64]) -> f64 {
+        let last = costs.len() - 1;
+        (costs[last] / costs[last - 1]).ln() / (self.sizes[last] / self.sizes[last - 1]).ln()
+    }
+
     /// Without the largest.
     pub(crate) fn without_largest(&self) -> Self {
         Self::new(self.sizes[..self.sizes.len() - 1].to_vec())
@@ -109,10 +115,33 @@ impl Sizes {
         }
         // Growth that does not explain most of what varies is noise, which any form fits and the fastest foretells most of.
         const EXPLAINS: f64 = 4.0;
-        let form = if best.0 * EXPLAINS <= points(0).error_left_out() { best.1 } else { 0 };
+        let form = if best.0 * EXPLAINS <= points(0).error_left_out() {
+            best.1
+        } else if rises(&costs[first..], errors.map(|errors| &errors[first..])) {
+            // Not noise, but no form fits: between two of them, or faster than all.
+            nearest(self.slope(costs))
+        } else {
+            0
+        };
         let (constant, coefficient) = points(form).fit(None);
         Model::of(constant, form, coefficient)
     }
+}
+
+/// Whether costs rise with each size by more than their errors, to twice the first one or more: chance does not do that.
+fn rises(costs: &[f64], errors: Option<&[f64]>) -> bool {
+    const Z95: f64 = 1.959_963_984_540_054;
+    let error = |at: usize| errors.map_or(0.0, |errors| errors[at]);
+    let beyond = |at: usize| Z95 * error(at).hypot(error(at + 1));
+    let grows = costs.windows(2).enumerate().all(|(at, pair)| pair[1] - pair[0] > beyond(at));
+    grows && costs.first().zip(costs.last()).is_some_and(|(first, last)| *last >= 2.0 * first)
+}
+
+/// The power of n, among the forms, that is nearest to a slope.
+fn nearest(slope: f64) -> usize {
+    let away = |form: usize| (f64::from(Form::ALL[form].half_powers()) / 2.0 - slope).abs();
+    let powers = (0..Form::ALL.len()).filter(|&form| Form::ALL[form].is_power());
+    powers.min_by(|&a, &b| away(a).total_cmp(&away(b))).unwrap_or(0)
 }
 
 /// Measurements, and the values of one form at their sizes.

@@ -172,6 +172,36 @@ fn noise_around_a_constant_is_no_growth() {
 }
 
 /// Samples of a quadratic and a linear function, drawn with chance: the forms hold, with intervals that hold the truth.
+/// What each larger size costs more of is no noise, though none of the forms fits.
+#[test]
+fn costs_that_rise_faster_than_all_forms_make_a_culprit_that_outgrows_them() {
+    for (law, sizes) in [
+        (&(|n| 1_u64 << n) as &dyn Fn(u64) -> u64, [6, 9, 12, 15, 18, 21, 24]),
+        (&|n: u64| n.pow(4), [4, 6, 8, 12, 16, 24, 32]),
+    ] {
+        let run = |n: u64| vec![("main", 60 * n, 1), ("main;search", 8 * law(n), 1)];
+        let scaling = scaling_of(&sizes, run).expect("the sizes differ");
+        let culprit = scaling.culprit.as_ref().expect("the run grows faster than n");
+        assert_eq!(scaling.functions[culprit.function].name, "search");
+        assert!(scaling.run.outgrows() && culprit.total_cost.outgrows(), "{scaling:?}");
+        assert!(scaling.foretold_share(&row(&scaling, "search").self_cost) > 0.9);
+    }
+}
+
+#[test]
+fn costs_between_two_forms_have_one_of_them() {
+    let between = |n: u64| vec![("main;work", (n as f64).powf(2.5) as u64, 1)];
+    let curve = scaling(between).run;
+    assert!(curve.form >= SQUARE && !curve.is_settled && !curve.outgrows(), "{curve:?}");
+}
+
+#[test]
+fn costs_that_end_at_the_fastest_form_do_not_outgrow_it() {
+    let triples = |n: u64| vec![("main;work", n * (n - 1) * (n - 2), 1)];
+    let scaling = scaling_of(&[8, 16, 32, 64, 128], triples).expect("the sizes differ");
+    assert!(scaling.run.form == Form::FASTEST && !scaling.run.outgrows(), "{:?}", scaling.run);
+}
+
 #[test]
 fn sampled_costs_have_intervals_that_hold_the_slope() {
     let mut random = fastrand::Rng::with_seed(7);

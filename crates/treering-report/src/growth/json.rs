@@ -47,6 +47,7 @@ struct FunctionObject<'a> {
 struct CurveObject {
     values: Vec<u64>,
     growth: String,
+    outgrown: bool,
     settled: bool,
     slope: Option<f64>,
     slope_low: Option<f64>,
@@ -123,6 +124,7 @@ fn curve_object(scaling: &Scaling, curve: &Curve, parameter: &str) -> CurveObjec
     CurveObject {
         values: curve.costs.clone(),
         growth: curve.form.text(parameter),
+        outgrown: curve.outgrows(),
         settled: curve.is_settled,
         slope: curve.slope,
         slope_low: curve.slope_interval.map(|interval| interval.0),

@@ -296,7 +296,7 @@ fn panel(
     GrowthPanel {
         name: name.to_owned(),
         note: format!("{note}{settled}"),
-        form: format!("{}{mark}", curve.form.text(parameter)),
+        form: format!("{}{mark}", curve.growth(parameter)),
         slope: curve.slope,
         shares: (scaling.share(curve), scaling.foretold_share(curve)),
         points: points(scaling, &curve.costs),
