@@ -86,7 +86,7 @@ pub(crate) fn standard_deviation(values: &[f64]) -> Option<f64> {
 ///
 /// A table up to 10 degrees of freedom, then the expansion of Cornish and Fisher around the
 /// normal quantile (Abramowitz and Stegun, 26.7.5).
-pub(crate) fn t_975(freedom: usize) -> f64 {
+pub fn t_975(freedom: usize) -> f64 {
     const TABLE: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     if let Some(&t) = freedom.checked_sub(1).and_then(|at| TABLE.get(at)) {
         return t;

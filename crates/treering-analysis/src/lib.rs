@@ -88,7 +88,7 @@ pub use flat_totals::{TotalSource, folded_cost};
 pub use graph::{CallGraph, CycleCost, FunctionCost, Presentation};
 pub use growth::Growth;
 pub use identity::{Identity, OUTSIDE, function_name, module_name};
-pub use interval::{Interval, mean_margin, student, wilson};
+pub use interval::{Interval, mean_margin, student, t_975, wilson};
 pub use join::{Joined, NotJoinable, Unmatched, join};
 pub use line_table::{LineCall, LineRow, LineTable};
 pub use measure::{Measure, add_calls_metric, default_metric, samples_metric};

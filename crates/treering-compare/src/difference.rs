@@ -1,7 +1,7 @@
 //! The difference of two profiles.
 
 use hashbrown::HashMap;
-use treering_analysis::{Measure, RUNS_FOR_SPREAD, student};
+use treering_analysis::{Measure, RUNS_FOR_SPREAD, mean_margin, student};
 use treering_profile::{MetricId, Profile, Unit};
 
 use crate::apart::Apart;
@@ -9,7 +9,7 @@ use crate::cause::{Cause, Code, cause};
 use crate::code::{CodeDifference, ProgramCode};
 use crate::common_metric::{common_metric, is_period_known_of_one};
 use crate::contexts::Contexts;
-use crate::noise::{bounds, discoveries};
+use crate::noise::{Spread, bounds, discoveries};
 use crate::pairing::{GroupIndex, Pairing};
 use crate::side::{Grouped, Prepared};
 use crate::sides::Sides;
@@ -375,6 +375,19 @@ fn group_costs(of: &Prepared<'_>, all: usize) -> Vec<GroupCost> {
     costs
 }
 
+/// By group, how far the sum of its self costs may be off because runs differ; nothing where there are too few.
+fn margins(of: &Prepared<'_>, all: usize) -> Option<Vec<f64>> {
+    let basis = &of.graph.basis;
+    let runs = basis.runs.len();
+    let mut by_run = vec![vec![0.0; runs]; all];
+    for function in &of.graph.functions {
+        let costs = by_run[of.group(function.function)].iter_mut();
+        costs.zip(&function.self_by_run).for_each(|(sum, &cost)| *sum += cost as f64);
+    }
+    let margin = |costs: &Vec<f64>| mean_margin(costs).unwrap_or(0.0) * runs as f64;
+    basis.has_spread().then(|| by_run.iter().map(margin).collect())
+}
+
 fn functions(
     sides: &Sides<Prepared<'_>>,
     pairing: &Pairing,
@@ -390,6 +403,11 @@ fn functions(
         per_call_by_context(contexts, Sides { base: &self_costs.base, head: &self_costs.head })
     });
     let bases = sides.as_ref().map(|side: &Prepared<'_>| &side.graph.basis);
+    let margins = margins(&sides.base, all).zip(margins(&sides.head, all));
+    let spread = |group: usize| {
+        let (base, head) = margins.as_ref()?;
+        Some(Spread { margin: base[group].hypot(head[group]), freedom: bases.base.runs.len() - 1 })
+    };
     let mut changes: Vec<FunctionChange> = Vec::new();
     let mut chances = Vec::new();
     for (group, named) in pairing.groups.iter().enumerate() {
@@ -400,7 +418,7 @@ fn functions(
         if self_cost.is_zero() && calls.is_zero() && total_cost.is_zero() {
             continue;
         }
-        let bounds = bounds(self_cost, bases);
+        let bounds = bounds(self_cost, bases, spread(group));
         let by_function = || Called { cost: self_cost.map(|cost| cost.cost), calls }.per_call();
         let split = has_calls.then(|| {
             let by_context = per_call.as_ref().and_then(|per_call| per_call[group]);

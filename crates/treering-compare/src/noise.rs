@@ -1,6 +1,6 @@
 //! Changes of sampled costs that are more than chance.
 
-use treering_analysis::{Basis, Measure};
+use treering_analysis::{Basis, Measure, t_975};
 
 use crate::sides::Sides;
 
@@ -13,11 +13,24 @@ pub(crate) struct Bounds {
     pub(crate) chance: f64,
 }
 
+/// How far a change may be off because runs differ, as far as the runs of both tell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spread {
+    /// With 95 % confidence, in the metric's unit.
+    pub(crate) margin: f64,
+    /// The degrees of freedom of the least that tells it.
+    pub(crate) freedom: usize,
+}
+
 /// The interval of a change of sampled costs; nothing where neither is sampled.
 ///
 /// R. G. Newcombe, "Interval estimation for the difference between independent proportions", 1998, method 10: from the
-/// intervals of both, which hold for small shares as well.
-pub(crate) fn bounds(measures: Sides<Measure>, bases: Sides<&Basis>) -> Option<Bounds> {
+/// intervals of both, which hold for small shares as well. Runs that differ by more than their samples widen it.
+pub(crate) fn bounds(
+    measures: Sides<Measure>,
+    bases: Sides<&Basis>,
+    spread: Option<Spread>,
+) -> Option<Bounds> {
     let base = interval(measures.base, bases.base);
     let head = interval(measures.head, bases.head);
     if base.is_none() && head.is_none() {
@@ -32,8 +45,30 @@ pub(crate) fn bounds(measures: Sides<Measure>, bases: Sides<&Basis>) -> Option<B
     let above = (head_high - of_head).hypot(of_base - base_low);
     // The side towards no change decides.
     let width = if change > 0.0 { below } else { above };
-    let chance = if change == 0.0 { 1.0 } else { libm::erfc(change.abs() / width * Z95 / f64::sqrt(2.0)) };
-    Some(Bounds { low: change - below, high: change + above, chance })
+    let by_samples =
+        if change == 0.0 { 1.0 } else { libm::erfc(change.abs() / width * Z95 / f64::sqrt(2.0)) };
+    let margin = spread.map_or(0.0, |spread| spread.margin);
+    let by_runs = spread.filter(|_| change != 0.0).map_or(0.0, |spread| spread.chance(change));
+    Some(Bounds {
+        low: change - below.max(margin),
+        high: change + above.max(margin),
+        chance: by_samples.max(by_runs),
+    })
+}
+
+impl Spread {
+    /// How likely Student's t is as far from 0 (D. L. Wallace, "Bounds on normal approximations to Student's and the
+    /// chi-square distributions", 1959).
+    fn chance(self, change: f64) -> f64 {
+        if self.margin <= 0.0 {
+            return 0.0;
+        }
+        let freedom = self.freedom as f64;
+        let t = change / self.margin * t_975(self.freedom);
+        let normal =
+            (8.0 * freedom + 1.0) / (8.0 * freedom + 3.0) * (freedom * (t * t / freedom).ln_1p()).sqrt();
+        libm::erfc(normal / f64::sqrt(2.0))
+    }
 }
 
 const Z95: f64 = 1.959_963_984_540_054;

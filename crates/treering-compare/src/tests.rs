@@ -1,4 +1,6 @@
-use treering_profile::{Function, FunctionKind, Metric, MetricId, Module, ModuleKind, Profile, Unit};
+use treering_profile::{
+    Function, FunctionKind, Metric, MetricId, Module, ModuleKind, Profile, Unit, merge_runs,
+};
 use treering_testing::{STACK_PERIOD_NS, stacks, trace};
 
 use crate::{Difference, NotComparable, Options, PairedBy, Pairing, Reason, compare, join};
@@ -176,6 +178,29 @@ fn changes_within_chance_are_marked_and_never_first() {
     assert!(certain[1..].iter().all(|&(_, certain)| !certain), "{certain:?}");
     let (low, high) = difference.functions[0].certainty.interval.expect("it was sampled");
     assert!(low > 0.0 && low < 100e6 && high > 100e6, "{low} {high}");
+}
+
+/// One profile of several runs, in which `work` has these samples.
+fn runs(samples: [u64; 4]) -> Profile {
+    let runs = samples.map(|samples| stacks(&format!("main;work {samples}\nmain;idle 200")));
+    merge_runs(&runs.each_ref())
+}
+
+/// 400 samples more of 1,000 are no chance of sampling, but what the runs of each differ by.
+#[test]
+fn a_change_within_what_the_runs_differ_by_is_not_certain() {
+    let of_work = |head| {
+        let difference = difference(&runs([100, 200, 300, 400]), &runs(head));
+        let row = difference.functions.iter().find(|row| row.name == "work").expect("both have it");
+        (row.certainty.is_certain, row.certainty.interval.expect("it was sampled"))
+    };
+    let (is_certain, (low, high)) = of_work([200, 300, 400, 500]);
+    // By Student's t of three degrees of freedom, for the means of both: 3.182 · 129.1 / √4 · √2, times four runs.
+    let margin = 3.182 * 129.1 / 2.0 * f64::sqrt(2.0) * 4.0;
+    let per = STACK_PERIOD_NS as f64;
+    assert!(!is_certain && (low / per - (400.0 - margin)).abs() < 2.0, "{low} {high}");
+    assert!((high / per - (400.0 + margin)).abs() < 2.0, "{low} {high}");
+    assert!(of_work([1200, 1300, 1400, 1500]).0, "each run of the head costs more than all of the base's");
 }
 
 #[test]
