@@ -135,8 +135,7 @@ mod tests {
         let time = profile.add_metric(Metric::exact(OFF_CPU, Unit::Nanoseconds));
         let unknown = profile.strings.intern("[blocked: stack unknown]");
         let unknown = profile.functions.intern(Function::named(unknown));
-        let nearest =
-            profile.tree.nodes().filter(|&node| profile.tree.self_cost(MetricId::new(0), node) > 0).last();
+        let nearest = profile.tree.nodes().rfind(|&node| profile.tree.self_cost(MetricId::new(0), node) > 0);
         let unseen = profile.tree.child(profile.threads[0].root, unknown, None);
         profile.tree.add_self_cost(time, unseen, 3_000_000);
         profile.tree.add_self_cost(time, nearest.expect("it has a sample"), 1_000_000);
