@@ -441,12 +441,15 @@ fn finish_store(process: &mut Process) -> bool {
         header.system_ns.set(used.system_ns.saturating_sub(before.system_ns));
     });
     store::set_flag(flag::FINISHED);
+    let told = output.problem.as_ref().map(ToString::to_string);
     let written = match compact::compact(&store::copy()) {
         Some(bytes) => output.replace(&bytes, |_| STORE.hold().leave_file()).map_err(|error| error.to_string()),
         None => Err("the profile is damaged".to_owned()),
     };
     let is_written = written.is_ok();
-    if let Err(error) = written {
+    if let Err(error) = written
+        && told.as_ref() != Some(&error)
+    {
         let path = output.path.to_string_lossy();
         let readable = match STORE.hold().readable() {
             store::Readable::All => "; the recording so far is in the file",

@@ -225,6 +225,7 @@ fn paths_that_cannot_be_written_are_reported_and_do_no_harm() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.starts_with("treering: cannot write /"), "{path}: {said:?}");
+        assert_eq!(said.lines().count(), 1, "{path}: {said:?}");
     }
     assert!(probe.files().is_empty());
 }
