@@ -1703,11 +1703,16 @@ ended_by(Signal) :-
 ended_by(_) :-
     halt(143).
 
-%   Tells the command that the goal is about to run.
+%   Tells the command that the goal is about to run. Programs that the goal starts are not to tell it anything.
+
+:- dynamic
+    told/1.
 
 tell_begun :-
     (   getenv('TREERING_PROLOG_TOLD', Told)
-    ->  atom_concat(Told, '.begun', File),
+    ->  assertz(told(Told)),
+        unsetenv('TREERING_PROLOG_TOLD'),
+        atom_concat(Told, '.begun', File),
         open(File, write, Out),
         close(Out)
     ;   true
@@ -1716,7 +1721,7 @@ tell_begun :-
 %   Tells the command which file is written.
 
 tell_file(File) :-
-    (   getenv('TREERING_PROLOG_TOLD', Told)
+    (   ( told(Told) ; getenv('TREERING_PROLOG_TOLD', Told) )
     ->  setup_call_cleanup(
             open(Told, write, Out, [encoding(utf8)]),
             format(Out, '~w', [File]),

@@ -43,6 +43,19 @@ fn a_goal_is_profiled_with_and_without_ports() {
     assert!(start.starts_with(b"\x89trg"), "it is one of our files");
 }
 
+/// A program that the goal started was told where to name its own profile to the command, which then read that one.
+#[test]
+fn programs_that_the_goal_starts_tell_the_command_nothing() {
+    let Some(prolog) = Prolog::new("told") else { return };
+    library();
+    for options in [&["--ports"][..], &[]] {
+        let goal = "shell('test -z \"$TREERING_PROLOG_TOLD\"')";
+        let output = treering(&prolog, &[options, &["program.pl", "-g", goal]].concat());
+        let errors = text(&output.stderr);
+        assert!(output.status.success() && errors.contains("wrote treering.trg"), "{errors}");
+    }
+}
+
 #[test]
 fn ports_are_columns_of_reports() {
     let Some(prolog) = Prolog::new("columns") else { return };
