@@ -61,6 +61,7 @@ await recursion();
 await differences();
 await shares();
 await chance();
+await sides();
 await paper();
 await divided();
 await versions();
@@ -199,6 +200,34 @@ async function shares() {
   check(tags.appears === "new" && tags.vanishes === "gone" && Object.values(tags).filter(Boolean).length === 2, `what one run alone ran: ${JSON.stringify(tags)}`);
   check((await texts(".functions .chip")).filter((one) => /new|gone/.test(one)).join() === "new 1,gone 1", `the chips: ${await texts(".functions .chip")}`);
   check((await text(".strip")).includes("total 50 → 170, +120"), `the strip says ${await text(".strip")}`);
+}
+
+/** Of a difference, threads are parts of their own profile, names have room in a narrow window, and runs may differ. */
+async function sides() {
+  const [base, head] = [made("shorter.folded"), made("longer.folded")];
+  await open(head, "--diff", base);
+  await page.keyboard.press("t");
+  await settled(page);
+  const listed = (await texts(".threads ul b")).map((one) => one.replace(/^process/, ""));
+  check(listed.sort().join(" ") === ", base , new", `the processes are ${listed}`);
+  check((await texts(".threads ul ul .note")).every((one) => one.endsWith("100.0 %")), `the threads are ${await texts(".threads ul ul .note")}`);
+  await page.keyboard.press("Escape");
+  for (const width of [800, 1280]) {
+    await page.setViewport({ width, height: 800 });
+    await settled(page);
+    const room = await page.$$eval(".functions .row:not(.head)", (rows) => rows.map((row) => row.lastElementChild.getBoundingClientRect().width));
+    check(room.length > 3 && room.every((pixels) => pixels >= 110), `names have ${room} pixels of a window of ${width}`);
+  }
+  await page.setViewport({ width: 1440, height: 900 });
+  const runs = [[base, head], [head, head]].map((files, at) => {
+    const file = join(scratch, `runs_${at}.trg`);
+    execFileSync(treering, ["merge", "-o", file, ...files], { stdio: "ignore" });
+    return file;
+  });
+  await open(runs[1], "--diff", runs[0]);
+  await show({ open: true });
+  check(!(await text(".trust")).includes("±") && (await text(".details")).includes("intervals are those of all samples"), `of several runs the header says ${await text("header")}`);
+  await show({ open: false });
 }
 
 /** A difference has both sides on paper as well, each with its own amounts, and says what part is shown. */

@@ -347,11 +347,11 @@ function Differences({ found, list, width, current, onKey }: { found: Analysis; 
   const callsWidth = Math.min(150, widest(splits.map((split) => (split ? callsOfBoth(split.calls) : "")).concat("calls")));
   // Column by column; those of the lowest rank give way to names.
   const columns: (Yielding & { sort: Sort | null; label: string; cell(one: number, change: Change): JSX.Element })[] = [
-    { sort: null, label: isCompared() ? "A" : `base ${column.head}`, width: 52, rank: isSplit ? 2 : null, cell: (one) => {
+    { sort: null, label: isCompared() ? "A" : `base ${column.head}`, width: 52, rank: 2, cell: (one) => {
       const base = found.base!.self[one];
       return <span class="r dim" role="gridcell">{base === 0 && found.base!.total[one] === 0 ? "–" : text(baseColumn, baseColumn.value(base))}</span>;
     } },
-    { sort: "self", label: isCompared() ? "B" : `new ${column.head}`, width: 52, rank: isSplit ? 3 : null, cell: (one) => {
+    { sort: "self", label: isCompared() ? "B" : `new ${column.head}`, width: 52, rank: 3, cell: (one) => {
       const now = found.now.self[one];
       return <span class="r" role="gridcell">{now === 0 && found.now.total[one] === 0 ? "–" : text(column, column.value(now))}</span>;
     } },
@@ -365,9 +365,9 @@ function Differences({ found, list, width, current, onKey }: { found: Analysis; 
         return <span class="r dim small" role="gridcell">{split ? callsOfBoth(split.calls) : ""}</span>;
       } },
     ] : []),
-    { sort: null, label: "", width: 60, rank: isSplit ? 0 : null, cell: (_one, change) => <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} /> },
+    { sort: null, label: "", width: 60, rank: 0, cell: (_one, change) => <DeltaBar value={change.by} half={change.half} from={from} to={to} sure={change.sure} /> },
   ];
-  const kept = fitting(columns.map((one) => ({ ...one, width: one.width + GAP })), width - PADDING, innerWidth <= 760 ? 110 : 150);
+  const kept = fitting(columns.map((one) => ({ ...one, width: one.width + GAP })), width - PADDING, innerWidth <= 760 || !isSplit ? 110 : 150);
   const used = kept.reduce((sum, one) => sum + one.width, PADDING);
   return (
     <div class="table" style={{ "--columns": `${kept.map((one) => `${one.width - GAP}px`).join(" ")} minmax(0,1fr)` }}>

@@ -158,7 +158,8 @@ function LiveBadge() {
 function DifferenceFacts({ head }: { head: Head }) {
   const metric = head.metrics[shownMetric()];
   const difference = metric.runCost - metric.baseCost;
-  const error = metric.samples === null ? 0 : 1.96 * Math.hypot(
+  // By how much several runs differ, the verdict knows.
+  const error = metric.samples === null || head.runs.length > 2 ? 0 : 1.96 * Math.hypot(
     metric.runCost / Math.sqrt(Math.max(1, metric.runSamples)), metric.baseCost / Math.sqrt(Math.max(1, metric.baseSamples)));
   return (
     <>

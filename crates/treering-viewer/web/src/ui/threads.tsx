@@ -52,15 +52,22 @@ export function Threads() {
 
 function List({ threads, chosen, toggle }: { threads: ThreadCost[]; chosen: Set<number>; toggle: (of: number[], on: boolean) => void }) {
   const { metric } = route.value;
-  const { unit } = theProfile().head.metrics[metric];
-  const whole = wholeCost(metric, "now") + wholeCost(metric, "base") || 1;
+  const { baseRuns, metrics, runs: { length: runCount } } = theProfile().head;
+  const { unit } = metrics[metric];
+  // Of two profiles, each thread is a part of its own one.
+  const sideOf = (run: number) => (baseRuns?.[run] ? "base" : "now");
+  const whole = (run: number) => wholeCost(metric, sideOf(run)) || 1;
   const processes = new Map<string, number[]>();
   threads.forEach((one, at) => {
     const key = `${one.run} ${one.pid} ${one.process}`;
     processes.set(key, [...(processes.get(key) ?? []), at]);
   });
   const cost = (of: number[]) => of.reduce((sum, at) => sum + threads[at].cost, 0);
-  const runs = new Set(threads.map((one) => one.run)).size > 1;
+  const severalRuns = baseRuns ? runCount > 2 : new Set(threads.map((one) => one.run)).size > 1;
+  const runName = (run: number) => {
+    const before = baseRuns ? baseRuns.slice(0, run).filter((isBase) => isBase === baseRuns[run]).length : run;
+    return `${baseRuns ? `, ${baseRuns[run] ? "base" : "new"}` : ""}${severalRuns ? `, run ${before + 1}` : ""}`;
+  };
   const groups = [...processes.values()].sort((a, b) => cost(b) - cost(a));
   let room = MOST;
   return (
@@ -74,11 +81,11 @@ function List({ threads, chosen, toggle }: { threads: ThreadCost[]; chosen: Set<
         return (
           <li>
             <label><input type="checkbox" checked={all} ref={(box) => { if (box) box.indeterminate = !all && of.some((at) => chosen.has(at)); }} onChange={() => toggle(of, !all)} />
-              <b>{first.process || "process"}{first.pid ? ` ${first.pid}` : ""}{runs ? `, run ${first.run + 1}` : ""}</b> <span class="note">{plural(of.length, "thread")}, {amount(unit, cost(of))}, {percent(cost(of) / whole)}</span></label>
+              <b>{first.process || "process"}{first.pid ? ` ${first.pid}` : ""}{runName(first.run)}</b> <span class="note">{plural(of.length, "thread")}, {amount(unit, cost(of))}, {percent(cost(of) / whole(first.run))}</span></label>
             <ul>
               {listed.map((at) => (
                 <li><label><input type="checkbox" checked={chosen.has(at)} onChange={() => toggle([at], !chosen.has(at))} />
-                  {threads[at].name || "thread"}{threads[at].tid ? ` ${threads[at].tid}` : ""} <span class="note">{amount(unit, threads[at].cost)}, {percent(threads[at].cost / whole)}</span></label></li>
+                  {threads[at].name || "thread"}{threads[at].tid ? ` ${threads[at].tid}` : ""} <span class="note">{amount(unit, threads[at].cost)}, {percent(threads[at].cost / whole(first.run))}</span></label></li>
               ))}
               {left.length > 0 && <li class="note">{grouped(left.length)} more that cost less: {amount(unit, cost(left))}</li>}
             </ul>

@@ -54,6 +54,11 @@ pub(super) fn both(paths: (&Path, &Path), base: &Profile, head: &Profile) -> Res
     let runs = base.runs.len();
     let base_runs = (0..joined.profile.runs.len()).map(|run| run < runs).collect();
     let changes = changes(&difference, &joined);
+    if runs > 1 && !difference.is_exact {
+        let text = "intervals are those of all samples together; by how much the runs differ, the first line and \
+                    treering diff tell";
+        joined.profile.metadata.note(text.to_owned());
+    }
     let lines = line_pairs(profiles.base, profiles.head, &pairing).into_iter();
     let lines = lines.map(|lines| function_lines(&lines, profiles, &mut joined)).collect();
     let blocks = all_blocks(profiles.base, profiles.head, &pairing);
