@@ -18,7 +18,7 @@ Without --older-than and --keep, no run is removed: only what writers that were 
 inputs that no run has, once they are a day old. With both, runs go that are old and not among the last ones.")]
 pub struct Gc {
     /// Remove runs that began more than so many days ago
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = days)]
     older_than: Option<u32>,
     /// Keep the last N runs of each program, with its parameters, version and machine
     #[arg(long, value_name = "N")]
@@ -31,6 +31,11 @@ pub struct Gc {
     json: bool,
     #[command(flatten)]
     place: Place,
+}
+
+/// Reads a number of days.
+fn days(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "write a number of whole days, such as 30".to_owned())
 }
 
 impl Gc {
@@ -52,5 +57,18 @@ impl Gc {
         let (runs, files) = (plural(runs.len() as u64, "run"), plural(*files as u64, "other file"));
         print(&format!("{done} {runs} and {files}, {}\n", amount(*bytes as f64, Unit::Bytes)))?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_whole_numbers() {
+        assert_eq!(days("30"), Ok(30));
+        for wrong in ["30d", "abc", "-1", "1.5", ""] {
+            assert!(days(wrong).is_err_and(|said| said.contains("such as 30")), "{wrong}");
+        }
     }
 }
