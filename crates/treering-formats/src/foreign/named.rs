@@ -98,6 +98,17 @@ static NAMED: &[Named] = &[
          --cpu {file} stacks.collapsed, which comes with async-profiler",
     )
     .begins(&[b"FLR\0"]),
+    Named::new(
+        "what jfr print --json wrote",
+        "print text of its samples instead: jfr print --stack-depth 512 --events jdk.ExecutionSample RECORDING.jfr > samples.txt",
+    )
+    .keys(&["\"recording\"", "\"events\"", "\"jdk."]),
+    Named::new(
+        "what jfr print --xml wrote",
+        "print text of its samples instead: jfr print --stack-depth 512 --events jdk.ExecutionSample RECORDING.jfr > samples.txt",
+    )
+    .begins(&[b"<?xml"])
+    .holds(&["<recording", "<event type=\"jdk."]),
     Named::new("a heap dump of Java (HPROF)", "Treering does not read it; to look at it: Eclipse MAT or VisualVM")
         .begins(&[b"JAVA PROFILE 1.0"]),
     Named::new("a thread dump of Java", "record samples instead: asprof -d 10 -o collapsed -f stacks.folded PID")

@@ -86,6 +86,8 @@ fn files_that_are_not_read_are_named_with_what_to_do() {
         (b"\tMon Jan 1 Time and Allocation Profiling Report  (Final)\n", "GHC", "ghc-prof-flamegraph"),
         (b"desc: --x\ncmd: a\ntime_unit: i\n", "Massif", "ms_print"),
         (b"{\"dhatFileVersion\":2}", "DHAT", "dh_view.html"),
+        (b"{\n  \"recording\": {\n    \"events\": [{\n \"type\": \"jdk.ExecutionSample\"", "--json", "jfr print --stack-depth"),
+        (b"<?xml version=\"1.0\"?>\n<recording x=\"y\"><event type=\"jdk.CPULoad\">", "--xml", "jfr print --stack-depth"),
     ] {
         let foreign = treering_formats::detect_foreign(bytes).unwrap_or_else(|| panic!("{}", bytes.escape_ascii()));
         assert!(foreign.to_string().contains(name), "{foreign}, not {name}");
