@@ -385,6 +385,11 @@ fn failure(path: &Path, error: &Error) -> Failure {
     match error {
         Error::Empty => failure.hint("the program that should have written it may have been stopped"),
         Error::Foreign(foreign) => hint_for(*foreign, failure, path),
+        Error::CompressedForeign(Foreign::Gzip) => {
+            let twice =
+                format!("unpack it, both times: gzip -dc {} | gzip -dc | treering report -", word(path));
+            failure.hint(twice)
+        }
         Error::CompressedForeign(foreign) => {
             let failure = failure.hint(format_args!("unpack it first: gzip -dk {}", word(path)));
             let unpacked = if path.extension() == Some("gz".as_ref()) {

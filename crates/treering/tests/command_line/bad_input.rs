@@ -1,5 +1,6 @@
 //! `treering record` and `report` on what is not there, not allowed, or not a profile.
 
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -253,4 +254,20 @@ fn no_name_in_a_file_reaches_the_terminal_as_it_is() {
         serde_json::from_str(&session.output(&["report", "--flat", "--json", "made.pb.gz"]))
             .expect("it is JSON");
     assert!(json.to_string().contains("f\\u001b[2J"), "{json}");
+}
+
+#[test]
+fn gzip_in_gzip_has_one_hint_that_works() {
+    let session = Session::new();
+    let packed = |bytes: &[u8]| {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(bytes).expect("memory has room");
+        packed.finish().expect("memory has room")
+    };
+    write(&session.path("a.gz"), &packed(&packed(b"main;f 1\n")), 0o644);
+    let outcome = session.run(&["report", "a.gz"]);
+    outcome.error();
+    let hints: Vec<_> = outcome.stderr.lines().filter(|line| line.starts_with("hint: ")).collect();
+    assert_eq!(hints.len(), 1, "{outcome:#?}");
+    assert!(hints[0].contains("gzip -dc a.gz | gzip -dc | treering report -"), "{hints:?}");
 }
