@@ -214,6 +214,7 @@ impl Report {
         self.time.check_metric(&profile, self.metric.as_deref())?;
         let selection = self.part.selection(&mut profile)?;
         let metric = self.metric(&mut profile)?;
+        let metric = self.part.measured(&mut profile, metric, self.metric.is_some(), &selection);
         self.part.note_shared_costs(&mut profile, metric, &selection);
         let whole = if self.raw { Corrected::raw(&profile) } else { correct(&profile) };
         self.warn_of_no_effect(&profile);

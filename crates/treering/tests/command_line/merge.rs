@@ -279,6 +279,23 @@ fn costs_and_calls_of_different_profiles_make_no_average() {
     assert!(!flat.contains("self/call"), "{flat}");
 }
 
+/// All costs of the counted run were 0 ns, with intervals of confidence around them.
+#[test]
+fn a_run_of_a_mixed_merge_is_shown_in_what_it_was_measured_in() {
+    let session = Session::new();
+    one_function(&session, "time.trg", Metric::exact("time", Unit::Nanoseconds), (900, 0));
+    one_function(&session, "count.trg", Metric::exact("instructions", Unit::Count), (70, 0));
+    session.output(&["merge", "time.trg", "count.trg", "-o", "both.trg"]);
+    let own = |run: &str| session.flat(&["--run", run, "both.trg"]).cost("spin").own;
+    let mut costs = [own("1"), own("2")];
+    costs.sort_by(f64::total_cmp);
+    assert_eq!(costs, [70.0, 900.0]);
+    let asked =
+        ["1", "2"].map(|run| session.output(&["report", "--run", run, "--metric", "time", "both.trg"]));
+    let notes = asked.iter().filter(|text| text.contains("time has no costs in run ")).count();
+    assert_eq!(notes, 1, "{asked:?}");
+}
+
 /// The name alone led to the first one, silently.
 #[test]
 fn metrics_of_one_name_are_chosen_with_their_units() {

@@ -65,6 +65,39 @@ impl Part {
         Ok(Selection { threads: self.threads(profile)?, focus, ignore, hide })
     }
 
+    /// The metric, or, where the chosen run has no cost in it and it was not asked for, the first one that the run has:
+    /// merged runs may have been measured in different ones.
+    pub(super) fn measured(
+        &self,
+        profile: &mut Profile,
+        metric: MetricId,
+        is_asked_for: bool,
+        selection: &Selection,
+    ) -> MetricId {
+        let (Some(run), Some(kept)) = (self.run, &selection.threads) else { return metric };
+        let owners = profile.node_threads();
+        let nodes: Vec<_> = profile
+            .tree
+            .nodes()
+            .zip(owners)
+            .filter(|(_, of)| kept[of.index()])
+            .map(|(node, _)| node)
+            .collect();
+        let has_cost = |id: MetricId| nodes.iter().any(|&node| profile.tree.self_cost(id, node) > 0);
+        if has_cost(metric) {
+            return metric;
+        }
+        let other = profile.cost_metrics().map(|(id, _)| id).find(|&id| has_cost(id));
+        let Some(other) = other else { return metric };
+        if !is_asked_for {
+            return other;
+        }
+        let name = &profile.metrics[metric.index()].name;
+        let note = format!("{name} has no costs in run {run}, which was measured in another metric");
+        profile.metadata.note(note);
+        metric
+    }
+
     /// Notes that costs of a chosen thread also stand for threads that were not chosen.
     pub(super) fn note_shared_costs(&self, profile: &mut Profile, metric: MetricId, selection: &Selection) {
         let (Some(_), Some(kept)) = (&self.thread, &selection.threads) else { return };
