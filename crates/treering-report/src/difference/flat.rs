@@ -72,8 +72,8 @@ pub(super) fn row_name(difference: &Difference, row: &FunctionChange) -> String 
 /// The columns of a table of functions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Columns {
-    /// The change in two parts, and the calls.
-    Split,
+    /// The change in two parts, and the calls; with the interval of the change where costs are of samples.
+    Split { intervals: bool },
     /// The change with its interval, and both costs.
     Intervals,
     /// The change and both costs.
@@ -84,7 +84,7 @@ impl Columns {
     fn of(difference: &Difference) -> Self {
         let any = |has: fn(&FunctionChange) -> bool| difference.functions.iter().any(has);
         match (any(|row| row.split.is_some()), any(|row| row.certainty.interval.is_some())) {
-            (true, _) => Self::Split,
+            (true, intervals) => Self::Split { intervals },
             (false, true) => Self::Intervals,
             (false, false) => Self::Costs,
         }
@@ -92,7 +92,8 @@ impl Columns {
 
     fn headings(self) -> Vec<String> {
         let headings: &[&str] = match self {
-            Self::Split => &["change", "more calls", "cost/call", "calls"],
+            Self::Split { intervals: true } => &["change", "95 %", "more calls", "cost/call", "calls"],
+            Self::Split { intervals: false } => &["change", "more calls", "cost/call", "calls"],
             Self::Intervals => &["change", "95 %", "base → head"],
             Self::Costs => &["change", "base → head"],
         };
@@ -106,7 +107,9 @@ fn table(difference: &Difference, shown: &[&FunctionChange], rest: &[&FunctionCh
     let mut table = Table::new(columns.headings(), "function");
     for row in shown {
         table.row(cells(&amounts, row, columns), row_name(difference, row), 0.0);
-        if let Some((cells, name)) = caller(difference, row).filter(|_| columns == Columns::Split) {
+        if let (Columns::Split { intervals }, Some((mut cells, name))) = (columns, caller(difference, row)) {
+            cells.resize_with(cells.len() + usize::from(intervals), String::new);
+            cells.rotate_right(usize::from(intervals));
             table.row(cells, name, 0.0);
         }
     }
@@ -124,17 +127,15 @@ fn cells(amounts: &Amounts, row: &FunctionChange, columns: Columns) -> Vec<Strin
     let mark = if row.certainty.is_certain { "" } else { " ?" };
     let change = format!("{}{mark}", amounts.signed(row.self_cost.change()));
     let both = || amounts.both(row.self_cost.map(|cost| cost.cost));
+    let interval = || row.certainty.interval.map_or(String::new(), |interval| amounts.interval(interval));
     match columns {
-        Columns::Split => {
+        Columns::Split { intervals } => {
             let split = row.split.unwrap_or_default();
             let calls = row.calls.map_or(String::new(), calls);
-            vec![change, amounts.signed(split.more_calls), amounts.signed(split.cost_per_call), calls]
+            let parts = [amounts.signed(split.more_calls), amounts.signed(split.cost_per_call), calls];
+            [change].into_iter().chain(intervals.then(interval)).chain(parts).collect()
         }
-        Columns::Intervals => {
-            let interval =
-                row.certainty.interval.map_or(String::new(), |interval| amounts.interval(interval));
-            vec![change, interval, both()]
-        }
+        Columns::Intervals => vec![change, interval(), both()],
         Columns::Costs => vec![change, both()],
     }
 }
@@ -153,9 +154,11 @@ fn sum_cells(amounts: &Amounts, rows: &[&FunctionChange], columns: Columns) -> V
     let change = sum(|row| row.self_cost.change());
     let blank = String::new;
     match columns {
-        Columns::Split => {
+        Columns::Split { intervals } => {
             let more_calls = sum(|row| row.split.map_or(0, |split| split.more_calls));
-            vec![change, more_calls, sum(|row| row.split.map_or(0, |split| split.cost_per_call)), blank()]
+            let cost_per_call = sum(|row| row.split.map_or(0, |split| split.cost_per_call));
+            let parts = [more_calls, cost_per_call, blank()];
+            [change].into_iter().chain(intervals.then(blank)).chain(parts).collect()
         }
         Columns::Intervals => vec![change, blank(), blank()],
         Columns::Costs => vec![change, blank()],

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
+use treering_formats::trg;
+use treering_profile::{Frame, Function, Metric, Profile, RecursionRule, Unit};
 use treering_testing::programs::installed;
 
 use crate::session::{Session, program, words};
@@ -553,4 +555,33 @@ fn a_function_that_one_binary_alone_has_is_named_with_its_costs() {
             .collect();
         assert_eq!(cause["part"].as_i64(), Some(costs[1] - costs[0]), "{text}");
     }
+}
+
+/// Costs of samples beside exact calls had no intervals.
+#[test]
+fn sampled_costs_with_calls_have_intervals() {
+    let session = Session::new();
+    for (file, samples) in [("a.trg", 400), ("b.trg", 300)] {
+        let mut profile = Profile::new(RecursionRule::Full);
+        let time = profile.add_metric(Metric::exact("cpu-clock", Unit::Nanoseconds));
+        let count = profile.add_metric(Metric::exact("samples", Unit::Count));
+        profile.metrics[time.index()] =
+            Metric::sampled("cpu-clock", Unit::Nanoseconds, count, Some(1_000_000));
+        let thread = profile.add_single_thread("w");
+        for (name, samples) in [("main", 100), ("spin", samples)] {
+            let function = Function::named(profile.strings.intern(name));
+            let frame = Frame::new(profile.functions.intern(function));
+            let costs = [(time, samples * 1_000_000), (count, samples)];
+            let node = profile.add_stack(thread, &[frame], None, &costs);
+            profile.tree.add_calls(node, 10, 0);
+        }
+        let mut bytes = Vec::new();
+        trg::write(&profile, &mut bytes).expect("a vector takes everything");
+        std::fs::write(session.path(file), bytes).expect("it can be written");
+    }
+    let text = session.output(&["diff", "a.trg", "b.trg"]);
+    let heads = text.lines().find(|line| line.contains("more calls")).unwrap_or_default();
+    assert!(heads.contains("95 %") && heads.contains("cost/call"), "{text}");
+    let spin = text.lines().find(|line| line.ends_with("spin")).unwrap_or_default();
+    assert!(spin.contains("−100.000 ms") && spin.contains('[') && spin.contains("] ms"), "{text}");
 }
