@@ -105,6 +105,7 @@ impl Diff {
         let code = code::read(Sides { base: &base, head: &head });
         let difference = compare_with_code(&base, &head, &options, &code)
             .map_err(|error| Failure::new(error).hint(RECORD_ALIKE))?;
+        note_lengths(&difference, Sides { base: &base, head: &head });
         let style = Style { colour: terminal::colour(), width: terminal::width() };
         let text = self.text(&difference, Sides { base: &base, head: &head }, &style)?;
         drop(working);
@@ -199,6 +200,23 @@ impl Diff {
             Verdicts::More => 0,
             Verdicts::Undecided => 3,
         }
+    }
+}
+
+/// Notes that the programs' paths are of unequal length, where costs are exact and the change is so small that this may be
+/// all of it.
+fn note_lengths(difference: &Difference, profiles: Sides<&Profile>) {
+    /// As a part of the run's cost.
+    const SMALL: f64 = 1e-3;
+    let path = |profile: &Profile| profile.runs.first().and_then(|run| run.command.first().cloned());
+    let (Some(base), Some(head)) = (path(profiles.base), path(profiles.head)) else { return };
+    let change = difference.run.change().unsigned_abs() as f64;
+    let is_small = change > 0.0 && change <= SMALL * difference.run.base.cost as f64;
+    if difference.is_exact && is_small && base.len() != head.len() {
+        tell!(
+            "note: {base} and {head} are not of one length: the loader and the C library read the program's path, and it moves \
+             the stack, so that a small change may be due to that; treering compare sets it apart"
+        );
     }
 }
 

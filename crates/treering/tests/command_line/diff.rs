@@ -585,3 +585,20 @@ fn sampled_costs_with_calls_have_intervals() {
     let spin = text.lines().find(|line| line.ends_with("spin")).unwrap_or_default();
     assert!(spin.contains("−100.000 ms") && spin.contains('[') && spin.contains("] ms"), "{text}");
 }
+
+/// The loader reads the path of the program.
+#[test]
+fn small_changes_of_programs_under_names_of_other_lengths_are_noted() {
+    let session = Session::new();
+    let short = compile(&session, "one/prog", &[]);
+    let long = session.path("one/program-with-a-longer-name");
+    std::fs::copy(&short, &long).expect("it can be copied");
+    count(&session, &["--tree", "--fixed-addresses"], &short, "before.trg");
+    count(&session, &["--tree", "--fixed-addresses"], &long, "after.trg");
+    let note = "are not of one length";
+    let outcome = session.run(&["diff", "before.trg", "after.trg"]);
+    let differs = !outcome.stdout.starts_with("no difference");
+    assert_eq!(outcome.stderr.contains(note), differs, "{outcome:#?}");
+    let same = session.run(&["diff", "before.trg", "before.trg"]);
+    assert!(!same.stderr.contains(note), "{same:#?}");
+}
