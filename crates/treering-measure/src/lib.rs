@@ -27,8 +27,10 @@ mod launch;
 mod launcher;
 mod rounds;
 mod statistics;
+mod step;
 
 pub use judgement::{FLOOR, Judgement, LEAST_ROUNDS, Outcome};
 pub use launch::{Ended, Launch, LaunchError, Output, Sample, run};
 pub use rounds::{Turn, turns};
 pub use statistics::{Estimate, Summary};
+pub use step::clock_step_ms;

@@ -44,6 +44,24 @@ fn results_of_other_tools_are_kept_once() {
     assert!(refused.error().contains("times are not comparable"), "{refused:#?}");
 }
 
+/// Intervals of times that are all alike had no width, without a word.
+#[test]
+fn times_in_steps_of_a_clock_are_noted() {
+    let session = Session::new();
+    for (name, times) in
+        [("a", "0.25,0.26,0.25,0.25"), ("b", "0.31,0.31,0.30,0.31"), ("c", "0.2501,0.26,0.25,0.2503")]
+    {
+        let file = session.path(&format!("{name}.json"));
+        let text = format!(r#"{{"results":[{{"command":"./solve","mean":0.26,"times":[{times}]}}]}}"#);
+        std::fs::write(&file, text).expect("it can be written");
+        import(&session, &file, &["--version-name", name]);
+    }
+    let compared =
+        |head: &str| session.run(&["bench", "compare", "a", head, "--force", "--archive", "runs"]).stdout;
+    assert!(compared("b").contains("times come in steps of 10 ms"), "{}", compared("b"));
+    assert!(!compared("c").contains("in steps of"), "{}", compared("c"));
+}
+
 #[test]
 fn a_folder_of_criterion_and_a_file_in_it_are_the_same_run() {
     let session = Session::new();

@@ -8,7 +8,7 @@ use serde_json::json;
 use treering_archive::{Archive, Error, Manifest, ProfileFile, Summary, metric};
 use treering_compare::{Options, compare};
 use treering_formats::trg;
-use treering_measure::{FLOOR, Outcome as Certain};
+use treering_measure::{FLOOR, Outcome as Certain, clock_step_ms};
 use treering_profile::Profile;
 use treering_report::{Rows, Style};
 
@@ -273,6 +273,10 @@ fn notes(pairs: &[Pair]) -> String {
     if other > 0 {
         text += "times of two sessions decide nothing: measure both versions in one, by a suite or treering compare\n";
     }
+    if let Some(step) = pairs.iter().flat_map(Pair::steps).max() {
+        text +=
+            &format!("times come in steps of {step} ms: intervals are too narrow for changes of few steps\n");
+    }
     let few = |pair: &Pair| {
         pair.judged.iter().any(|(name, of)| {
             name != metric::INSTRUCTIONS && of.rounds < treering_measure::LEAST_ROUNDS && of.mark() == "?"
@@ -310,6 +314,16 @@ fn check_machines(pairs: &[Pair]) -> Result<(), Failure> {
 }
 
 impl Pair {
+    /// The steps in milliseconds of the clocks of all times that were judged, where they are so long that times show them.
+    fn steps(&self) -> Vec<u32> {
+        let times = self.judged.iter().filter(|(name, _)| is_time(name));
+        let values = |name: &str| {
+            let both = [&self.base.1, &self.head.1].map(|of| of.samples.get(name));
+            both.into_iter().flatten().flat_map(|of| of.values.iter().copied()).collect::<Vec<f64>>()
+        };
+        times.filter_map(|(name, _)| clock_step_ms(&values(name))).collect()
+    }
+
     fn judge(&mut self, floor: f64, exact: bool) {
         let (base, head) = (&self.base.1, &self.head.1);
         let known = [metric::INSTRUCTIONS, metric::CPU, metric::WALL, metric::MEMORY];

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use treering_compare::Sides;
-use treering_measure::{Outcome, Summary};
+use treering_measure::{Outcome, Sample, Summary, clock_step_ms};
 use treering_report::{Rows, Style, difference_text, grouped, plural, printable};
 
 use super::Comparison;
@@ -185,6 +185,13 @@ pub(super) fn time_facts(timed: &Timed) -> Vec<String> {
         "{rounds}, CPU time of the process and its children; floor {}; change of means without the slowest third, 99 %",
         floor(timed)
     )];
+    let cpu_ns = |sample: &Sample| sample.cpu().as_nanos() as f64;
+    let all: Vec<f64> = timed.samples.base.iter().chain(&timed.samples.head).map(cpu_ns).collect();
+    if let Some(step) = clock_step_ms(&all) {
+        facts.push(format!(
+            "CPU times come in steps of {step} ms, so intervals are too narrow for changes of few steps"
+        ));
+    }
     if let Some(change) = &timed.wall_change {
         let medians = timed.wall.map(|wall| wall.median);
         let wall = Scale::of(&timed.wall).both(medians);
