@@ -139,6 +139,9 @@ pub(crate) const DOT_START: &str = "// The call graph of a profile, made by tree
 /// How many characters of a name are in a box.
 const NAME: usize = 44;
 
+/// How long a name in a tooltip may be: Graphviz refuses texts of more than 16 KiB, and an escape has up to five bytes.
+const TOOLTIP: usize = 2_000;
+
 impl Drawing<'_> {
     fn picture(&self) -> Picture {
         let (arcs, hidden_arcs) = self.arcs();
@@ -261,7 +264,7 @@ impl Drawing<'_> {
         format!(
             "f{number} [label={}, tooltip=\"{}\", fillcolor=\"{fill}\", fontcolor=\"{}\", fontsize={size:.1}];",
             lines(&label),
-            quoted_twice(&self.full_name(of.function)),
+            quoted_twice(&fit(&self.full_name(of.function), TOOLTIP)),
             ink_on(fill).0,
         )
     }
@@ -388,6 +391,15 @@ mod tests {
         let picture = dot(&profile, &GraphLimits { functions: 2, min_share: 0.0 });
         let told = "not drawn: 3 functions beyond the 2 largest, whose self costs are 50.0 % of the run";
         assert_eq!(picture.left_out, [told]);
+    }
+
+    #[test]
+    fn long_names_are_cut_in_tooltips() {
+        let name = "f<&&, ".repeat(5_000);
+        let picture = dot(&treering_testing::stacks(&format!("main;{name} 10")), &GraphLimits::default());
+        let longest = picture.text.split('"').map(str::len).max();
+        assert!(longest < Some(16 << 10), "{longest:?}");
+        assert!(picture.text.contains('…'));
     }
 
     #[test]
