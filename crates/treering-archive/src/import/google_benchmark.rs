@@ -98,8 +98,8 @@ fn nanoseconds(name: &str, entry: &Value, key: &str) -> Result<f64, ImportError>
     Ok(time(name, &entry[key])? * factor)
 }
 
-/// The name without its arguments, and these: `BM_fill/n:64/8` has `n` = 64 and `arg` = 8. Words that are no arguments, as
-/// `real_time`, belong to the name.
+/// The name without its arguments, and these: `BM_fill/n:64/8` has `n` = 64 and `arg` = 8. The second of one name is
+/// `n_2`. Words that are no arguments, as `real_time`, belong to the name.
 fn parameters(name: &str) -> (String, BTreeMap<String, String>) {
     let (mut program, mut parameters, mut unnamed) = (Vec::new(), BTreeMap::new(), Vec::new());
     let is_number = |text: &str| text.parse::<f64>().is_ok();
@@ -107,7 +107,7 @@ fn parameters(name: &str) -> (String, BTreeMap<String, String>) {
         match part.split_once(':') {
             _ if at == 0 => program.push(part),
             Some((key, value)) if is_number(value) && !key.is_empty() => {
-                parameters.insert(key.to_owned(), value.to_owned());
+                parameters.insert(unused(&parameters, key), value.to_owned());
             }
             _ if is_number(part) => unnamed.push(part),
             _ => program.push(part),
@@ -116,9 +116,16 @@ fn parameters(name: &str) -> (String, BTreeMap<String, String>) {
     let is_only = unnamed.len() == 1;
     for (at, value) in unnamed.into_iter().enumerate() {
         let key = if is_only { "arg".to_owned() } else { format!("arg{}", at + 1) };
-        parameters.insert(key, value.to_owned());
+        parameters.insert(unused(&parameters, &key), value.to_owned());
     }
     (program.join("/"), parameters)
+}
+
+/// The name of an argument, with a number where others have the name already.
+fn unused(parameters: &BTreeMap<String, String>, name: &str) -> String {
+    let numbered = (2..).map(|number| format!("{name}_{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(|name| !parameters.contains_key(name)).unwrap_or_default()
 }
 
 /// The benchmark's own counters: all numbers but those that every benchmark has.
@@ -202,6 +209,14 @@ mod tests {
         assert_eq!(runs[1].results[0], Named { name: "cells".into(), value: "512.0".into() });
         assert_eq!(runs[0].started.to_string(), "2026-11-27T14:28:31.000000000Z");
         assert_eq!((runs[0].machine.cores, runs[0].machine.host.as_str()), (2, "vm"));
+    }
+
+    /// The last one replaced the others, so that runs of different arguments were one.
+    #[test]
+    fn arguments_of_one_name_are_kept_apart() {
+        let (program, arguments) = parameters("f/n:1/n:2/n_2:3/n:4");
+        let pairs: Vec<_> = arguments.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!((program.as_str(), pairs.join(" ").as_str()), ("f", "n=1 n_2=2 n_2_2=3 n_3=4"));
     }
 
     #[test]

@@ -79,7 +79,8 @@ fn result(result: &Value) -> Result<Manifest, ImportError> {
 }
 
 /// The words of a command in which no parameter stands: hyperfine states the command with the values in their places.
-/// A word in which a value occurs by chance is the same in all other commands of the same length and parameters.
+/// A word in which a value occurs by chance is the same in all other commands of the same length and parameters. In the
+/// first word names of parameters stand for their values, `./mode{n}/run`, as the rest is no name.
 fn program(of: &Manifest, all: &[Manifest]) -> String {
     let words = |of: &'_ Manifest| of.program.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let own = words(of);
@@ -95,7 +96,17 @@ fn program(of: &Manifest, all: &[Manifest]) -> String {
         };
         !holds(false) && (!holds(true) || alike.iter().all(|other| words(other)[*at] == **word))
     };
-    let fixed: Vec<&str> = own.iter().enumerate().filter(is_fixed).map(|(_, word)| word.as_str()).collect();
+    let template = |of: &Manifest| {
+        let mut values: Vec<_> = of.parameters.iter().filter(|(name, _)| varies(name)).collect();
+        values.retain(|(_, value)| !value.is_empty());
+        values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        let first = words(of).into_iter().next().unwrap_or_default();
+        values.iter().fold(first, |word, (name, value)| word.replace(*value, &format!("{{{name}}}")))
+    };
+    let named = own.first().filter(|first| !is_fixed(&(0, first))).map(|_| template(of));
+    let named = named.filter(|name| alike.len() > 1 && alike.iter().all(|other| template(other) == *name));
+    let rest = own.iter().enumerate().filter(is_fixed).map(|(_, word)| word.as_str());
+    let fixed: Vec<&str> = named.as_deref().into_iter().chain(rest).collect();
     if fixed.is_empty() { of.program.clone() } else { fixed.join(" ") }
 }
 
@@ -131,6 +142,19 @@ mod tests {
         let file = format!(r#"{{"results":[{},{},{}]}}"#, result(1), result(2), result(4));
         let runs = hyperfine(file.as_bytes()).unwrap();
         assert_eq!(runs.iter().map(|run| run.program.as_str()).collect::<Vec<_>>(), ["./p1 -j 4 --n -m"; 3]);
+    }
+
+    /// The rest of the command was the name, or each value had a name of its own.
+    #[test]
+    fn a_parameter_in_the_program_s_path_stands_in_its_name() {
+        for (rest, expected) in [("", "./mode{n}/run"), (" --fast", "./mode{n}/run --fast")] {
+            let result = |n: u32| {
+                format!(r#"{{"command":"./mode{n}/run{rest}","times":[1],"parameters":{{"n":"{n}"}}}}"#)
+            };
+            let file = format!(r#"{{"results":[{},{}]}}"#, result(1), result(2));
+            let runs = hyperfine(file.as_bytes()).unwrap();
+            assert_eq!(runs.iter().map(|run| run.program.as_str()).collect::<Vec<_>>(), [expected; 2]);
+        }
     }
 
     #[test]
