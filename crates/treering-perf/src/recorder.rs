@@ -400,14 +400,18 @@ impl Recorder {
 
     /// The weight of a sample of the stack that ends in `node`, in the unit of its event.
     ///
-    /// Where intervals are drawn again after each sample, every sample has the mean as its weight. An inherited event
-    /// keeps the one interval that was drawn for its thread.
+    /// Where intervals are drawn again after each sample or every few, it is the interval that the sample ends: so the costs of
+    /// a function that runs for many intervals add up to its time, however long one was in force. An inherited event keeps the
+    /// one interval that was drawn for its thread.
     fn weight(&mut self, index: usize, sample: &Sample, node: NodeId) -> u64 {
         let Some(threads) = &mut self.threads[index] else { return sample.period };
         let (pid, tid) = (sample.pid, sample.tid);
         let thread = self.processes.thread(&mut self.profile, self.run, pid, tid);
         let weight = match self.session.own_thread(sample.event, sample.stream) {
-            Some(own) => threads.own_sample(own, thread),
+            Some(own) => {
+                let interval = self.session.own_interval(sample.event, sample.time);
+                threads.own_sample(own, interval, thread)
+            }
             None => threads.sample((pid, tid), sample.stream, sample.period, thread),
         };
         threads.weighed(node, weight);

@@ -11,7 +11,7 @@ use crate::attribute::{
 use crate::error::{Denial, RecordError};
 use crate::event::{Event as EventName, Modes, Nature};
 use crate::interval_distribution::IntervalDistribution;
-use crate::jitter::{Jitter, Rows, Turn};
+use crate::jitter::{Drawn, Jitter, Rows, Turn};
 use crate::options::LARGEST_STACK;
 use crate::record::Extent;
 use crate::stream::{Notice, Stream};
@@ -121,6 +121,7 @@ struct Handle {
     sampled: usize,
     role: Role,
     turn: Turn,
+    intervals: Drawn,
 }
 
 /// The threads whose samples an event brings.
@@ -415,7 +416,9 @@ impl Session {
                 self.first_on.insert(place, self.handles.len());
             }
         }
-        self.handles.push(Handle { event: opened, tid, sampled, role, turn: Turn::default() });
+        // That of a template is for those that inherit it, and no sample of its own ends it.
+        let intervals = Drawn::from_start(mean.and(pace.period()).filter(|&period| period != NEVER));
+        self.handles.push(Handle { event: opened, tid, sampled, role, turn: Turn::default(), intervals });
         Ok(true)
     }
 
@@ -456,17 +459,19 @@ impl Session {
 
     /// Draws an event's next interval, if the present one has had its turn.
     fn redraw(&mut self, handle: usize, latency_ns: u64) {
-        let Handle { event, sampled, turn, .. } = &mut self.handles[handle];
+        let Handle { event, sampled, turn, intervals, .. } = &mut self.handles[handle];
         let Sampled { pace: Pace::Period(mean), jittered: true, event: ref name, .. } = self.events[*sampled]
         else {
             return;
         };
         let Some(row) = turn.end(self.wake_after) else { return };
         self.rows.add(row);
-        self.jitter.note_latency(latency_ns);
+        self.jitter.note_latency(latency_ns, row);
         let mean_ns = if name.nature() == Nature::Clock { mean as f64 } else { mean as f64 / 3.0 };
+        let (period, interval) = self.jitter.draw_late(mean, mean_ns);
+        intervals.set(monotonic_ns(), interval);
         // A thread that has just ended takes no new interval.
-        let _ = event.set_period(self.jitter.draw_late(mean, mean_ns));
+        let _ = event.set_period(period);
     }
 
     /// The note on intervals that were drawn late.
@@ -565,6 +570,13 @@ impl Session {
     /// The thread that the event `id` was opened on, if the event `stream` that took a sample is that very event.
     pub(crate) fn own_thread(&self, id: u64, stream: u64) -> Option<u32> {
         self.own_handle(id, stream).map(|at| self.handles[at].tid)
+    }
+
+    /// The interval that ended with a sample of an event that we opened, if its intervals are drawn. Samples of an event come
+    /// in the order of time.
+    pub(crate) fn own_interval(&mut self, id: u64, time: u64) -> Option<u64> {
+        let at = *self.by_id.get(&id)?;
+        self.handles[at].intervals.at(time)
     }
 
     /// The threads that events were opened on, other than our own.

@@ -190,13 +190,14 @@ impl ThreadSampling {
         self.by_tid[&tid]
     }
 
-    /// The weight of a sample of an event that was opened on the thread `own`.
-    pub(crate) fn own_sample(&mut self, own: u32, thread: ThreadId) -> u64 {
+    /// The weight of a sample of an event that was opened on the thread `own`, at the end of an `interval`.
+    pub(crate) fn own_sample(&mut self, own: u32, interval: Option<u64>, thread: ThreadId) -> u64 {
+        let weight = interval.unwrap_or(self.mean);
         if let Some(at) = self.tasks[..self.own].iter().position(|task| task.tid == own) {
-            self.tasks[at].weight += self.mean;
+            self.tasks[at].weight += weight;
             self.of_thread.entry(thread).or_insert(at);
         }
-        self.mean
+        weight
     }
 
     /// The weight of a sample of an event that a thread inherited.

@@ -37,7 +37,7 @@ fn costs_of_each_thread_with_its_own_event_are_scaled_to_its_use() {
     let nodes = [1, 2].map(|tid| {
         let thread = thread(&mut profile, run, tid);
         for _ in 0..30 {
-            threads.own_sample(tid, thread);
+            threads.own_sample(tid, None, thread);
         }
         profile.threads[thread.index()].root
     });
@@ -51,13 +51,28 @@ fn costs_of_each_thread_with_its_own_event_are_scaled_to_its_use() {
 }
 
 #[test]
+fn samples_of_a_thread_with_its_own_event_cost_the_interval_that_they_end() {
+    let (mut profile, run) = profile();
+    let mut threads =
+        ThreadSampling::new(IntervalDistribution::LengthBiased, MEAN, true, true, &[(1, 1), (1, 2)]);
+    let thread = thread(&mut profile, run, 1);
+    assert_eq!([Some(700_000), None].map(|drawn| threads.own_sample(1, drawn, thread)), [700_000, MEAN]);
+    let node = profile.threads[thread.index()].root;
+    profile.tree.add_self_cost(TIME, node, 700_000 + MEAN);
+    let by_thread = HashMap::from([(1, 3_400_000), (2, 0)]);
+    let own = OwnCounts { by_thread, with_inherited: false };
+    threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&own));
+    assert_eq!(profile.run_cost(TIME), 3_400_000, "it is scaled from the sum of these");
+}
+
+#[test]
 fn the_use_of_threads_that_inherit_is_subtracted_from_that_of_the_thread_that_made_them() {
     let (mut profile, run) = profile();
     let mut threads = ThreadSampling::new(IntervalDistribution::Fixed, MEAN, true, true, &[(1, 1), (1, 5)]);
     threads.fork(2, 2, 1);
     threads.fork(3, 3, 2);
     let (first, made) = (thread(&mut profile, run, 1), thread(&mut profile, run, 3));
-    threads.own_sample(1, first);
+    threads.own_sample(1, None, first);
     threads.sample((3, 3), 9, MEAN, made);
     let nodes = [first, made].map(|thread| profile.threads[thread.index()].root);
     nodes.iter().for_each(|&node| profile.tree.add_self_cost(TIME, node, MEAN));

@@ -66,6 +66,21 @@ fn samples_have_the_rate_that_was_asked_for() {
     assert!(slow > 5 && (4.0..25.0).contains(&ratio), "{slow} samples at 100 Hz, {fast} at 1000 Hz");
 }
 
+/// The mean gave functions that ran while short intervals were in force too much.
+#[test]
+fn samples_cost_the_interval_that_they_end() {
+    let of_mean = |options: &[&str]| {
+        let session = Session::new();
+        // Costs are not scaled to the processor time of both modes.
+        let options = [&["-e", "cpu-clock", "--user-only"], options].concat();
+        let flat = session.record(&options, &program(&build(KNOWN_SHARES.recipe()), &["50"]));
+        flat.run_cost() / flat.samples() as f64 / 1e6
+    };
+    let drawn = of_mean(&[]);
+    assert!(drawn != 1.0 && (0.5..1.5).contains(&drawn), "{drawn}");
+    assert_eq!(of_mean(&["--fixed-intervals"]), 1.0);
+}
+
 #[test]
 fn threads_and_children_are_distinguished() {
     let session = Session::new();
