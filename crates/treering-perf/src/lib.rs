@@ -36,6 +36,7 @@ mod goroutine;
 mod interval_distribution;
 mod jitter;
 mod landmark;
+mod lost;
 mod options;
 mod process;
 mod record;

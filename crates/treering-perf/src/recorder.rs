@@ -17,6 +17,7 @@ use crate::cut::Cuts;
 use crate::description::{add_metrics, describe};
 use crate::error::RecordError;
 use crate::event::Nature;
+use crate::lost::Bursts;
 use crate::options::{Options, Target};
 use crate::process::{Processes, named_module};
 use crate::record::{Record, Sample, decode};
@@ -154,6 +155,7 @@ struct Recorder {
     threads: Vec<Option<ThreadSampling>>,
     kernel_module: Option<ModuleId>,
     cuts: Cuts,
+    bursts: Bursts,
     rights: Rights,
     /// The program, if we launched it.
     launched: Option<OsString>,
@@ -221,6 +223,7 @@ impl Recorder {
             threads,
             kernel_module: None,
             cuts: Cuts::default(),
+            bursts: Bursts::default(),
             rights: Rights::default(),
             launched: match &options.target {
                 Target::Launch(command) => command.first().cloned(),
@@ -349,7 +352,9 @@ impl Recorder {
                 self.wakers.lost += samples;
             }
             Record::Lost { samples, time, .. } => {
-                self.profile.metadata.losses.lost_samples += samples;
+                let losses = &mut self.profile.metadata.losses;
+                losses.lost_samples += samples;
+                self.bursts.add(samples, losses.samples, self.session.turn());
                 let time_ns = self.since_start(time);
                 if let Some(timeline) = &mut self.profile.timeline {
                     timeline.losses.push(LostSamples { time_ns, samples });

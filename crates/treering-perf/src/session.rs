@@ -474,6 +474,11 @@ impl Session {
         let _ = event.set_period(period);
     }
 
+    /// How many samples an event takes at one interval, if the recorder is not late.
+    pub(crate) fn turn(&self) -> u32 {
+        self.wake_after
+    }
+
     /// The note on intervals that were drawn late.
     pub(crate) fn note_of_rows(&self) -> Option<String> {
         self.rows.note(self.wake_after)

@@ -41,6 +41,8 @@ pub(crate) struct ThreadSampling {
     of_thread: HashMap<ThreadId, usize>,
     /// By node: the sum of the squares of its samples' weights, over the mean interval.
     squares: Vec<f64>,
+    /// The design effect of losses; 1 for none.
+    losses: f64,
     /// How many counts of ended threads the kernel reported.
     counts: u64,
     /// How many threads of the last few lived shortly, as a running share.
@@ -117,6 +119,7 @@ impl ThreadSampling {
             names: Vec::new(),
             of_thread: HashMap::new(),
             squares: Vec::new(),
+            losses: 1.0,
             counts: 0,
             short: 0.0,
         }

@@ -10,12 +10,13 @@ use crate::thread_sampling::Unsampled;
 impl Recorder {
     /// Scales the costs of threads to their use, and notes the use that no sample stands for, in the first event.
     pub(super) fn scale_costs(&mut self) {
+        let effect = self.bursts.design_effect(self.profile.metadata.losses.samples);
         for (index, threads) in std::mem::take(&mut self.threads).into_iter().enumerate() {
             let Some(threads) = threads else { continue };
             let own = self.session.own_counts(index);
             let metric = self.metrics[index].0;
             let unsampled =
-                threads.finish(&mut self.profile, self.run, metric, &self.processes, own.as_ref());
+                threads.finish(&mut self.profile, self.run, metric, &self.processes, own.as_ref(), effect);
             if index == 0 {
                 self.note_unsampled(unsampled);
             }

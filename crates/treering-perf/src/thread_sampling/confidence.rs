@@ -27,7 +27,7 @@ impl ThreadSampling {
                 let together = (lengths.len() - shorter) as f64;
                 let square = (self.intervals.weight(interval, number, self.mean) as f64).powi(2);
                 strata[stratum].squares += together * square;
-                strata[stratum].clustered += together * together * square;
+                strata[stratum].clustered += together * together * square * self.losses;
             }
         }
     }
@@ -46,7 +46,7 @@ impl ThreadSampling {
         self.squares.resize(costs.len(), 0.0);
         let square = |node: NodeId| {
             let (stratum, at) = (stratum_of[node.index()], node.index());
-            let effect = strata[stratum].design_effect();
+            let effect = strata[stratum].design_effect(self.losses);
             (self.squares[at] * factors[stratum].powi(2) * effect).round() as u64
         };
         let unseen = |node: NodeId| {
@@ -56,8 +56,22 @@ impl ThreadSampling {
         let squares = profile.tree.nodes().map(square).collect();
         let unseen = profile.tree.nodes().map(unseen).collect();
         let (per, hidden) = (self.mean, hidden.round() as u64);
-        let weights = Weights { squares: 0, unseen: 0, per, hidden, of_known_cost: exact };
+        let weights = Weights {
+            squares: 0,
+            unseen: 0,
+            per,
+            hidden,
+            of_known_cost: exact && !self.vary_by_losses(strata),
+        };
         profile.add_weights(metric, weights, squares, unseen);
+    }
+
+    /// Whether shares vary more by losses than as threads are alike. Then they vary as ratios do: one of nearly all hardly does.
+    /// Samples of threads that are alike all miss the same function, whatever its share was among them.
+    fn vary_by_losses(&self, strata: &[Stratum]) -> bool {
+        let squares: f64 = strata.iter().map(|of| of.squares).sum();
+        let clustered: f64 = strata.iter().map(|of| of.clustered).sum();
+        self.losses > 1.0 && clustered <= self.losses.powi(2) * squares
     }
 }
 
@@ -65,9 +79,9 @@ impl ThreadSampling {
 const Z2: f64 = 3.841_458_820_694_124;
 
 impl Stratum {
-    /// How many times larger the variance is than if all samples could differ.
-    fn design_effect(&self) -> f64 {
-        if self.squares > 0.0 { self.clustered / self.squares } else { 1.0 }
+    /// How many times larger the variance is than if all samples could differ and none was lost.
+    fn design_effect(&self, losses: f64) -> f64 {
+        if self.squares > 0.0 { self.clustered / self.squares } else { losses }
     }
 
     fn unseen_share(&self) -> f64 {

@@ -16,7 +16,7 @@ pub(crate) const NOT_SAMPLED: &str = "[not sampled]";
 
 impl ThreadSampling {
     /// Scales the costs to the use, where that is known, and adds the numbers that intervals need. `own` is the use of
-    /// the threads that have events of their own.
+    /// the threads that have events of their own, and `effect` the design effect of losses.
     pub(crate) fn finish(
         mut self,
         profile: &mut Profile,
@@ -24,7 +24,9 @@ impl ThreadSampling {
         metric: MetricId,
         processes: &Processes,
         own: Option<&OwnCounts>,
+        effect: f64,
     ) -> Unsampled {
+        self.losses = effect;
         let inherited = self.tasks.len() - self.own;
         for task in self.tasks.iter_mut().filter(|task| task.count.is_none() && !task.ended) {
             task.count = task.count_so_far;
@@ -33,7 +35,7 @@ impl ThreadSampling {
         let mostly_known =
             inherited == 0 || self.counts > 0 && self.unknown() * UNKNOWN_OF <= inherited as u64;
         let exact = self.is_exact && own.is_some() && mostly_known;
-        if inherited == 0 && !exact {
+        if inherited == 0 && !exact && effect == 1.0 {
             return Unsampled::default();
         }
         self.complete(processes, own);
@@ -55,7 +57,7 @@ impl ThreadSampling {
         let stratum_of: Vec<usize> =
             profile.node_threads().iter().map(|thread| of_thread[thread.index()]).collect();
         scale(profile, metric, &factors, &stratum_of);
-        if inherited > 0 {
+        if inherited > 0 || effect > 1.0 {
             self.write_weights(profile, metric, &strata, &factors, &stratum_of, exact);
         }
         self.write_unsampled(profile, run, metric, &strata);

@@ -44,10 +44,32 @@ fn costs_of_each_thread_with_its_own_event_are_scaled_to_its_use() {
     nodes.iter().for_each(|&node| profile.tree.add_self_cost(TIME, node, 30 * MEAN));
     let by_thread = HashMap::from([(1, 29_000_001), (2, 31_000_000), (3, 0)]);
     let own = OwnCounts { by_thread, with_inherited: false };
-    let unsampled = threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&own));
+    let unsampled = threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&own), 1.0);
     assert_eq!(nodes.map(|node| profile.tree.self_cost(TIME, node)), [29_000_001, 31_000_000]);
     assert_eq!((unsampled.tasks, unsampled.used), (0, Some(60_000_001)));
     assert!(profile.metrics[0].weights().is_none(), "all samples are worth the same");
+}
+
+/// Where samples were lost at 10 kHz, one interval of seven did not hold the truth.
+#[test]
+fn losses_widen_the_intervals_of_confidence() {
+    for own in [Some(first(100 * MEAN)), None] {
+        let (mut profile, run) = profile();
+        let mut threads =
+            ThreadSampling::new(IntervalDistribution::LengthBiased, MEAN, true, true, &[(1, 1)]);
+        let thread = thread(&mut profile, run, 1);
+        let node = profile.threads[thread.index()].root;
+        for _ in 0..100 {
+            let weight = threads.own_sample(1, None, thread);
+            threads.weighed(node, weight);
+            profile.tree.add_self_cost(TIME, node, weight);
+        }
+        threads.finish(&mut profile, run, TIME, &Processes::default(), own.as_ref(), 3.0);
+        assert_eq!(profile.run_cost(TIME), 100 * MEAN);
+        let weights = profile.metrics[0].weights().expect("they are known").clone();
+        assert_eq!((profile.run_cost(MetricId::new(weights.squares)), weights.per), (300 * MEAN, MEAN));
+        assert_eq!((weights.hidden, weights.of_known_cost), (0, false));
+    }
 }
 
 #[test]
@@ -61,7 +83,7 @@ fn samples_of_a_thread_with_its_own_event_cost_the_interval_that_they_end() {
     profile.tree.add_self_cost(TIME, node, 700_000 + MEAN);
     let by_thread = HashMap::from([(1, 3_400_000), (2, 0)]);
     let own = OwnCounts { by_thread, with_inherited: false };
-    threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&own));
+    threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&own), 1.0);
     assert_eq!(profile.run_cost(TIME), 3_400_000, "it is scaled from the sum of these");
 }
 
@@ -81,7 +103,7 @@ fn the_use_of_threads_that_inherit_is_subtracted_from_that_of_the_thread_that_ma
     threads.count(2, 500_000);
     threads.count(3, 1_200_000);
     let own = OwnCounts { by_thread: HashMap::from([(1, 2_600_000), (5, 0)]), with_inherited: true };
-    let unsampled = threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&own));
+    let unsampled = threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&own), 1.0);
     // The first thread, and the process of 500,000 with the one that was sampled.
     assert_eq!(nodes.map(|node| profile.tree.self_cost(TIME, node)), [900_000, 1_700_000]);
     assert_eq!((unsampled.tasks, unsampled.used), (1, Some(2_600_000)));
@@ -107,7 +129,7 @@ fn costs_are_scaled_to_counts_and_unsampled_threads_are_shown() {
     threads.exit(1, "first");
     // The first thread's copy of the template is not a thread that inherited it.
     threads.count(1, 5_000_000);
-    let unsampled = threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&first(50_000)));
+    let unsampled = threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&first(50_000)), 1.0);
     assert_eq!((unsampled.tasks, unsampled.cost), (3, 1_150_000));
     assert_eq!((unsampled.without_group, unsampled.unknown), (450_000, 0));
     assert_eq!(unsampled.used, Some(2_150_000));
@@ -142,7 +164,7 @@ fn equal_intervals_in_equal_threads_tell_no_more_than_one() {
         threads.count(pid, weight);
         counted += weight;
     }
-    threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&first(0)));
+    threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&first(0)), 1.0);
     assert_eq!(profile.run_cost(TIME), counted);
     let weights = profile.metrics[0].weights().expect("they are known").clone();
     let squares = profile.run_cost(MetricId::new(weights.squares)) as f64 * weights.per as f64;
@@ -166,7 +188,7 @@ fn a_thread_that_executes_a_program_keeps_its_use_when_it_takes_the_number_of_th
     threads.exit(1, "made");
     let node = profile.threads[thread.index()].root;
     profile.tree.add_self_cost(TIME, node, 40 * MEAN);
-    let unsampled = threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&first(1000)));
+    let unsampled = threads.finish(&mut profile, run, TIME, &Processes::default(), Some(&first(1000)), 1.0);
     assert_eq!(profile.tree.self_cost(TIME, node), 50_000_000);
     assert_eq!((unsampled.unknown, unsampled.used), (0, Some(50_001_000)));
 }
