@@ -10,9 +10,11 @@ use crate::jitter::Jitter;
 /// shorter than T is never seen, and the expected sum of the weights, E[T⌊L/T⌋], is less than L
 /// for any distribution of T.
 ///
-/// The weights that are right are one over how often an age is sampled. Age t is sampled by those
-/// T of which t is a multiple: with a density f of T, ρ(t) = Σ f(t/k)/k over all k ≥ 1 (Horvitz and
-/// Thompson, 1952). That is 0 for ages below the least T, which no sample can fall into.
+/// The weights that are right consider how often an age is sampled. Age t is sampled by those T of which t is a multiple: with
+/// a density f of T, by T = t/k at a rate of f(t/k)/k, for all k ≥ 1 (Horvitz and Thompson, 1952). None is for ages below the
+/// least T, which no sample can fall into. The weights of all these must add up to 1, which leaves open how they differ.
+/// They are in proportion to T, as a thread has another T on each processor that it comes to: its time on one must not cost
+/// more than its time on another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IntervalDistribution {
     /// All the same, as users may ask for.
@@ -71,17 +73,18 @@ impl IntervalDistribution {
         let age = number * interval as f64 / mean as f64;
         let (first, last) = ((age / high).ceil().max(1.0), (age / low).floor());
         let density = 1.0 / (high - low);
-        // Length-biased intervals are met in proportion to their length.
-        let each = |k: f64| if self == Self::LengthBiased { age / (k * k) } else { 1.0 / k };
-        let often = if last > MANY {
-            let whole = if self == Self::LengthBiased { high - low } else { (high / low).ln() };
+        // How often it is sampled at this multiple of an interval, times the interval. Length-biased intervals are met in
+        // proportion to their length.
+        let each = |k: f64| if self == Self::LengthBiased { age * age / k.powi(3) } else { age / (k * k) };
+        let sampled = if last > MANY {
+            let whole = if self == Self::LengthBiased { (high * high - low * low) / 2.0 } else { high - low };
             density * whole
         } else {
             density * (first as u64..=last as u64).map(|k| each(k as f64)).sum::<f64>()
         };
         // Rounding must not lose the multiple that was seen, nor an interval that was set late.
-        let often = often.max(density * each(number));
-        (mean as f64 / often).round() as u64
+        let sampled = sampled.max(density * each(number));
+        (interval as f64 / sampled).round() as u64
     }
 }
 
@@ -128,12 +131,15 @@ mod tests {
     }
 
     #[test]
-    fn late_samples_have_the_weight_of_their_rate() {
-        let weight =
-            |interval: u64, number| IntervalDistribution::Template.weight(interval, number, 1_000_000) as f64;
-        // A density of 1 over the width, and ln(high / low) over it at great ages.
-        assert!((weight(1_000_000, 100_000) - 1e6 / 3_f64.ln()).abs() < 1e4);
-        assert!((weight(1_000_001, 100_000) - 1.8e6 / 19_f64.ln()).abs() < 1e4);
+    fn late_samples_have_the_weight_of_their_interval() {
+        let weight = |intervals: IntervalDistribution, interval: u64| {
+            intervals.weight(interval, 100_000, 1_000_000) as f64 / interval as f64
+        };
+        for interval in [500_000, 1_000_000, 1_400_000, 1_400_001] {
+            let weight = weight(IntervalDistribution::Template, interval);
+            assert!((weight - 1.0).abs() < 1e-4, "{interval}: {weight}");
+        }
+        assert_eq!(weight(IntervalDistribution::LengthBiased, 600_000), 1.0);
         assert_eq!(IntervalDistribution::Fixed.weight(5, 3, 1000), 1000);
     }
 }
