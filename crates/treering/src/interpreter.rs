@@ -15,7 +15,7 @@ use crate::command::archive::in_archive;
 use crate::ending::signal_name;
 use crate::failure::{Context as _, Failure};
 use crate::open::open_profile;
-use crate::output::{cannot_write, no_stream};
+use crate::output::{cannot_write, leads_nowhere, no_stream};
 use crate::relay::Relay;
 use crate::stream::is_stream;
 use crate::terminal;
@@ -66,6 +66,9 @@ pub fn writable(output: &Path) -> Result<PathBuf, Failure> {
     if is_stream(&output) {
         let message = format!("cannot write {}: it is not a regular file", named.display());
         return Err(Failure::new(message).hint("name a file after -o"));
+    }
+    if leads_nowhere(&output) {
+        return Ok(output);
     }
     let is_new = !output.exists();
     std::fs::OpenOptions::new()

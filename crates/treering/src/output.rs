@@ -134,6 +134,11 @@ pub fn create_new(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(MODE).open(path)
 }
 
+/// Whether a name is a link that leads to nothing. As any link it is replaced in the end, and never followed.
+pub fn leads_nowhere(path: &Path) -> bool {
+    path.is_symlink() && !path.exists()
+}
+
 /// Writes all of something to a place.
 pub fn fill<E: std::fmt::Display>(
     to: impl Write,
@@ -285,10 +290,14 @@ fn check(
     is_ours: impl FnOnce(&[u8]) -> bool,
     force: bool,
 ) -> Result<(), Failure> {
-    let is_folder = output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/");
-    if is_folder {
-        let message = format!("{} is a directory", output.display());
-        return Err(Failure::new(message).hint("name a file after -o"));
+    let shown = output.display();
+    let problem = match output.is_dir() {
+        true => Some(format!("{shown} is a directory")),
+        false if !output.as_os_str().as_encoded_bytes().ends_with(b"/") => None,
+        false => Some(format!("cannot write {shown}: there is no such folder")),
+    };
+    if let Some(problem) = problem {
+        return Err(Failure::new(problem).hint("name a file after -o"));
     }
     let Ok(known) = std::fs::metadata(output).or_else(|_| std::fs::symlink_metadata(output)) else {
         return if output == Path::new("-") { Ok(()) } else { check_folder(output) };

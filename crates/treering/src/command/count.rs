@@ -28,7 +28,9 @@ use crate::ending::{ended_by, signal_name};
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::hint::against_no_counts;
 use crate::naming::{Reachable, Wanted, name_functions};
-use crate::output::{cannot_write, check_collected, create_new, no_stream, write_elsewhere, write_profile};
+use crate::output::{
+    cannot_write, check_collected, create_new, leads_nowhere, no_stream, write_elsewhere, write_profile,
+};
 use crate::page::beside;
 use crate::relay::ENDING;
 use crate::selected::Selected;
@@ -374,6 +376,9 @@ impl Count {
             return Ok(());
         }
         check_collected(&self.output, &[], self.force)?;
+        if leads_nowhere(&self.output) {
+            return Ok(());
+        }
         let exists = self.output.exists();
         let file = match exists {
             true => std::fs::OpenOptions::new().append(true).open(&self.output),
