@@ -42,7 +42,14 @@ pub fn with_sources(mut profile: Profile, table: &LineTable) -> WithSources {
     let mut problems = Vec::new();
     for file in missing(&profile, table) {
         match read(&profile.strings[file], end_of(&profile)) {
-            Ok(text) => profile.sources.push(Source { file, text: text.into() }),
+            Ok(text) => {
+                let path = &profile.strings[file];
+                if was_changed_since(Path::new(path), begin_of(&profile)) {
+                    problems
+                        .push(format!("{path}: it was changed during the run, so other lines may have run"));
+                }
+                profile.sources.push(Source { file, text: text.into() });
+            }
             Err(problem) => problems.push(format!("{}: {problem}", &profile.strings[file])),
         }
     }
@@ -59,6 +66,8 @@ pub struct Added {
     pub folders: BTreeMap<PathBuf, usize>,
     /// How many files are there that do not look like the source code of this profile.
     pub doubtful: usize,
+    /// How many files that were read were changed during the run.
+    pub changed: usize,
 }
 
 impl Added {
@@ -78,6 +87,12 @@ impl Added {
                 "the page has text of {files} of this machine, from {}{others}; --no-sources leaves it out",
                 named.join(", ")
             ));
+        }
+        if self.changed > 0 {
+            notes.push(match self.changed {
+                1 => "1 source file was changed during the run, so other lines than those shown may have run".to_owned(),
+                more => format!("{more} source files were changed during the run, so other lines than those shown may have run"),
+            });
         }
         if self.doubtful > 0 {
             notes.push(format!(
@@ -129,6 +144,7 @@ pub fn add_sources(profile: &mut Profile, path: &Path) -> Added {
         if room == 0 {
             break;
         }
+        added.changed += usize::from(is_known && was_changed_since(&real, begin_of(profile)));
         *added.folders.entry(real.parent().unwrap_or(Path::new("/")).to_owned()).or_insert(0) += 1;
         profile.sources.push(Source { file, text: text.into_owned().into() });
     }
@@ -139,6 +155,16 @@ pub fn add_sources(profile: &mut Profile, path: &Path) -> Added {
 fn end_of(profile: &Profile) -> SystemTime {
     let ended = profile.runs.iter().map(|run| run.start_unix_ns.saturating_add(run.duration_ns)).max();
     UNIX_EPOCH + Duration::from_nanos(ended.unwrap_or(0))
+}
+
+/// When the first run began.
+fn begin_of(profile: &Profile) -> SystemTime {
+    UNIX_EPOCH + Duration::from_nanos(profile.runs.iter().map(|run| run.start_unix_ns).min().unwrap_or(0))
+}
+
+fn was_changed_since(path: &Path, begin: SystemTime) -> bool {
+    begin > UNIX_EPOCH
+        && std::fs::metadata(path).and_then(|found| found.modified()).is_ok_and(|last| last > begin)
 }
 
 /// The text of a file that was not changed since `until`.

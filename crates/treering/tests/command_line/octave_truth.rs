@@ -239,6 +239,22 @@ outer (20);
     assert!(!String::from_utf8_lossy(&changed.stdout).contains("r += slow"), "{said}");
 }
 
+/// The lines of the new text were shown as those that had run.
+#[test]
+fn a_file_that_the_run_changes_is_named() {
+    let Some(folder) = octave("rewritten") else { return };
+    std::fs::write(folder.join("once.m"), "function once ()\n  sin (1);\nend\n").expect("written");
+    let change = "once (); id = fopen ('once.m', 'w'); fputs (id, \"function once ()\\n\\n  cos (1);\\nend\\n\"); fclose (id);";
+    let output = treering(&folder, &["octave", "--lines", "--eval", change]);
+    assert!(output.status.success(), "{output:?}");
+    let told = treering(&folder, &["report", "--lines", "once"]);
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(said.contains("once.m: it was changed during the run"), "{said}");
+    let page = treering(&folder, &["view", "treering.trg", "-o", "page.html"]);
+    let said = String::from_utf8_lossy(&page.stderr).into_owned();
+    assert!(said.contains("1 source file was changed during the run"), "{said}");
+}
+
 #[test]
 fn code_is_profiled_in_place_of_a_script() {
     let Some(folder) = octave("eval") else { return };

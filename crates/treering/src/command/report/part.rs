@@ -165,7 +165,10 @@ impl Part {
                 let mut known: Vec<String> = profile
                     .threads
                     .iter()
-                    .map(|thread| format!("{} ({})", thread.name, thread.tid))
+                    .map(|thread| match thread.name.as_str() {
+                        "" => thread.tid.to_string(),
+                        name => format!("{name} ({})", thread.tid),
+                    })
                     .collect();
                 known.sort();
                 known.dedup();
