@@ -305,3 +305,13 @@ fn the_cost_of_a_run_is_told_to_the_last_digit() {
     let outcome = session.run(&["report", "a.folded"]);
     assert!(outcome.stdout.contains("samples, 9,007,199,254,740,993 in all"), "{outcome:#?}");
 }
+
+/// The list had a space and its number in brackets.
+#[test]
+fn threads_without_names_are_listed_by_their_numbers() {
+    let session = Session::new();
+    std::fs::write(session.path("stacks.folded"), "main;work 3\n").expect("written");
+    session.output(&["import", "stacks.folded", "-o", "a.trg"]);
+    let outcome = session.run(&["report", "a.trg", "--thread", "none"]);
+    assert!(outcome.stderr.contains("hint: there are: 0\n"), "{outcome:#?}");
+}
