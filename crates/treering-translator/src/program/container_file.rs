@@ -1,4 +1,4 @@
-//! Files that the tracer does not find by the program's paths: those of containers.
+//! Files that the tracer does not find by the program's paths: those of containers, and programs that were deleted.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -6,6 +6,8 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::program::file_version::Version;
 
 /// A file that code was loaded from and that is not at its path; nothing if it cannot be opened.
 #[derive(Debug, Clone)]
@@ -24,6 +26,15 @@ impl HiddenFile {
         let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
         let wanted = identity(there)?;
         (identity(path) != Some(wanted)).then(|| Self(open(wanted, there)))
+    }
+
+    /// The file that a thread's process runs, whatever its path leads to by now, and its version. The memory of the process must
+    /// still exist.
+    pub(crate) fn of_program(tid: i32) -> Option<(Version, Self)> {
+        let there = PathBuf::from(format!("/proc/{tid}/exe"));
+        let found = there.metadata().ok()?;
+        let file = open((found.dev(), found.ino()), &there)?;
+        Some((Version::of_file(&file)?, Self(Some(file))))
     }
 
     /// A path by which this process can open the file while this value exists; no code is there if the file

@@ -1,6 +1,6 @@
 //! Regions: the program's code as it lies in memory, with its pages.
 
-use std::cell::Cell;
+use std::cell::{Cell, LazyCell};
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
@@ -151,15 +151,19 @@ impl Regions {
 
     /// Gives up files that were replaced, written to or deleted since they were mapped, so that no other file is
     /// taken for them: their paths become ones that lead nowhere. Returns those that are not merely deleted, as code
-    /// that was made at run time may be in a file without a name.
-    pub(crate) fn part_with_replaced(&mut self) -> BTreeSet<PathBuf> {
+    /// that was made at run time may be in a file without a name. The program itself is read all the same while its last thread
+    /// exists.
+    pub(crate) fn part_with_replaced(&mut self, tid: i32) -> BTreeSet<PathBuf> {
         let mut now: HashMap<PathBuf, Option<Version>> = HashMap::new();
         let mut replaced = BTreeSet::new();
+        let program = LazyCell::new(|| HiddenFile::of_program(tid));
         for region in &mut self.log {
             let (Some((path, _)), Some(version)) = (&mut region.file, &region.version) else { continue };
             let found = now.entry_ref(path.as_path()).or_insert_with(|| Version::of(path));
             if found.as_ref() != Some(version) {
-                replaced.extend(found.is_some().then(|| path.clone()));
+                region.hidden =
+                    program.as_ref().filter(|program| program.0 == *version).map(|program| program.1.clone());
+                replaced.extend((found.is_some() && region.hidden.is_none()).then(|| path.clone()));
                 path.as_mut_os_string().push(if found.is_some() { " (replaced)" } else { " (deleted)" });
             }
         }

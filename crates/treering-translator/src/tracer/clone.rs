@@ -157,7 +157,7 @@ impl Tracer {
             Some(space) if pending.shares => self.join_space(&mut thread, space, pending),
             Some(space) => {
                 let copied = self.copy_space(&mut thread, space, pending);
-                self.leave_space(space);
+                self.leave_space(space, tid);
                 copied
             }
         };

@@ -88,20 +88,21 @@ impl Tracer {
             program.space.areas.give_area_back(area);
         }
         let pid = thread.pid;
-        self.leave_space(number);
+        self.leave_space(number, tid);
         if let Some(problem) = problem {
             self.note(UncountedReason::Other, pid, problem);
         }
     }
 
-    pub(crate) fn leave_space(&mut self, number: usize) {
+    /// A thread no longer uses an address space: the last one takes its counts along.
+    pub(crate) fn leave_space(&mut self, number: usize, tid: i32) {
         let Some(program) = &mut self.spaces[number] else { return };
         program.threads -= 1;
         if program.threads == 0
             && let Some(program) = self.spaces[number].take()
         {
             let mut program = program;
-            for path in program.space.program.regions.part_with_replaced() {
+            for path in program.space.program.regions.part_with_replaced(tid) {
                 let text = format!(
                     "{} was replaced or written to while it ran: the code executed before that has no names",
                     path.display()
@@ -149,7 +150,7 @@ impl Tracer {
         let thread = self.threads.remove(&tid);
         self.early.retain(|&early| early != tid);
         if let Some(PendingClone { space: Some(space), .. }) = self.pending_clones.remove(&tid) {
-            self.leave_space(space);
+            self.leave_space(space, tid);
         }
         thread
     }

@@ -124,26 +124,40 @@ fn programs_that_follow_each_other_at_a_path_have_their_own_counts() {
     }
 }
 
-/// Nothing is taken for a file that is gone, or that was written to since.
+/// Nothing is taken for a file that was written to since.
 #[test]
-fn code_of_files_that_are_gone_has_no_names() {
+fn code_of_files_that_were_written_to_has_no_names() {
     let session = Session::new();
     let first = SAME_PATH.build().expect("the compiler is installed");
     let second = SAME_PATH.variant("other", &["-DOTHER"]).build().expect("the compiler is installed");
     let paths = [&first, &second].map(|path| path.to_str().expect("it is text"));
-    let deleted = "cp \"$1\" same; ./same 1 same; cp \"$2\" same";
-    let written = "cp \"$1\" same; ./same 1; cat \"$2\" > same";
-    for (steps, file) in [(deleted, "same (deleted)"), (written, "same")] {
-        let counted = format!("exec \"$0\" count -- sh -c '{steps}' sh \"$1\" \"$2\"");
+    let steps = "cp \"$1\" same; ./same 1; cat \"$2\" > same";
+    let counted = format!("exec \"$0\" count -- sh -c '{steps}' sh \"$1\" \"$2\"");
+    let (status, _, told) = script(&session, &counted, &paths);
+    assert_eq!(status, Some(0), "{told}");
+    let flat = session.json("--flat", &[]);
+    let named = flat["functions"].as_array().expect("functions").iter();
+    let own = named.filter_map(|function| {
+        let (_, module) = function["module"].as_str()?.rsplit_once('/')?;
+        module.starts_with("same").then(|| (module, function["kind"].as_str().expect("a kind")))
+    });
+    assert_eq!(own.collect::<Vec<_>>(), [("same", "unresolved")], "{told}");
+}
+
+/// Its code had no names. Another program at its path is not taken for it.
+#[test]
+fn a_program_that_deletes_itself_has_its_names() {
+    let session = Session::new();
+    let first = SAME_PATH.build().expect("the compiler is installed");
+    let second = SAME_PATH.variant("other", &["-DOTHER"]).build().expect("the compiler is installed");
+    let paths = [&first, &second].map(|path| path.to_str().expect("it is text"));
+    for (options, end) in [("", "true"), ("--tree", "true"), ("", "cp \"$2\" same")] {
+        let steps = format!("cp \"$1\" same; ./same 1 same; {end}");
+        let counted = format!("exec \"$0\" count {options} -- sh -c '{steps}' sh \"$1\" \"$2\"");
         let (status, _, told) = script(&session, &counted, &paths);
         assert_eq!(status, Some(0), "{told}");
-        let flat = session.json("--flat", &[]);
-        let named = flat["functions"].as_array().expect("functions").iter();
-        let own = named.filter_map(|function| {
-            let (_, module) = function["module"].as_str()?.rsplit_once('/')?;
-            module.starts_with("same").then(|| (module, function["kind"].as_str().expect("a kind")))
-        });
-        assert_eq!(own.collect::<Vec<_>>(), [(file, "unresolved")], "{steps}: {told}");
+        let named = functions(&session, "first");
+        assert!(matches!(named[..], [(_, 1, 3_000_002)]), "{options} {end}: {named:?} {told}");
     }
 }
 
