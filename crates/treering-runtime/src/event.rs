@@ -263,6 +263,9 @@ impl Ready {
         };
         let Some(thread) = found else {
             sys::set_current(None);
+            if STATE.load(Ordering::Relaxed) != process::OFF {
+                store::add_to_header(|header| &header.dropped_events, 1);
+            }
             return None;
         };
         let ready = Self(thread);

@@ -151,7 +151,7 @@ impl Output {
         }
         if let Some(file) = &self.file
             && !is_still(&self.path, file)
-            && !may_be_replaced(&self.path)
+            && !may_be_replaced(&self.path).unwrap_or(false)
         {
             let other = self.path.clone();
             self.path = free_name(&other, std::process::id())?;
@@ -177,8 +177,14 @@ impl Output {
     /// Removes a live file that never had any room: it would be taken for one that was stopped.
     fn remove_empty(&self) {
         let is_empty = |file: &File| file.metadata().is_ok_and(|found| found.len() == 0);
-        let own = self.file.as_ref().filter(|own| own.is_open() && is_still(&self.path, own));
-        if own.is_some_and(|own| own.file.as_ref().is_some_and(is_empty)) {
+        if self.file.as_ref().is_some_and(|own| own.file.as_ref().is_some_and(is_empty)) {
+            self.remove();
+        }
+    }
+
+    /// Removes the live file, in which nothing was recorded.
+    pub(crate) fn remove(&self) {
+        if self.file.as_ref().is_some_and(|own| own.is_open() && is_still(&self.path, own)) {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -199,7 +205,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
         return if is_stream(path) { sys::write_to_stream(path, bytes) } else { Err(not_a_file()) };
     }
-    if !may_be_replaced(path) {
+    if !may_be_replaced(path)? {
         return Err(io::Error::other("it is no profile, and is left alone"));
     }
     let (new, mut file) = create_beside(path)?;
@@ -276,7 +282,7 @@ fn try_create(path: &Path, pid: u32, process_start: u64) -> io::Result<Taken> {
             }
             was_us = header.is_some_and(|header| header.pid == pid && header.process_start == process_start);
         }
-        if !is_link && !may_be_replaced(path) {
+        if !is_link && !may_be_replaced(path).unwrap_or(false) {
             return Ok(Taken::NotOurs);
         }
         // The program that this process ran before it called exec.
@@ -309,16 +315,18 @@ fn is_still(path: &Path, file: &OwnFile) -> bool {
     path.symlink_metadata().is_ok_and(|named| sys::FileIdentity::of(named.dev(), named.ino()) == file.identity)
 }
 
-/// Whether nothing is lost when a profile takes this name: there is none, an empty file, or an older profile.
-fn may_be_replaced(path: &Path) -> bool {
+/// Whether nothing is lost when a profile takes this name: there is none, an empty file, or an older profile. An error
+/// where the file cannot be read, so that it is not known.
+fn may_be_replaced(path: &Path) -> io::Result<bool> {
     const MAGIC_OF_TRG: [u8; 8] = *b"\x89trg\r\n\x1a\n";
     let mut start = Vec::new();
     match OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path) {
         Ok(file) => {
-            file.take(MAGIC.len() as u64).read_to_end(&mut start).is_ok()
-                && (start.is_empty() || start == MAGIC || start == MAGIC_OF_TRG)
+            file.take(MAGIC.len() as u64).read_to_end(&mut start)?;
+            Ok(start.is_empty() || start == MAGIC || start == MAGIC_OF_TRG)
         }
-        Err(_) => std::fs::symlink_metadata(path).is_err(),
+        Err(_) if std::fs::symlink_metadata(path).is_err() => Ok(true),
+        Err(error) => Err(error),
     }
 }
 
@@ -329,7 +337,7 @@ fn may_be_forgotten(kept: &Path) -> bool {
     match std::fs::symlink_metadata(kept) {
         Ok(found) => {
             let age = found.modified().ok().and_then(|time| time.elapsed().ok());
-            found.is_file() && may_be_replaced(kept) && age.is_some_and(|age| age > BETWEEN_RUNS)
+            found.is_file() && may_be_replaced(kept).unwrap_or(false) && age.is_some_and(|age| age > BETWEEN_RUNS)
         }
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     }

@@ -259,6 +259,8 @@ fn switch_on(process: &mut Process, options: Options) {
     COURSE.store(keeps_time, Ordering::Relaxed);
     let epoch = EPOCH.fetch_add(1, Ordering::Relaxed) + 1;
     if process.output.is_none() && !open_store(process, &options, 0) {
+        // Not tried again at the next event.
+        STATE.store(OFF, Ordering::Release);
         return;
     }
     store::change_header(|header| {
@@ -305,7 +307,9 @@ fn open_store(process: &mut Process, options: &Options, parent_pid: u32) -> bool
     let is_tsc = sys::choose_clock(!options.no_tsc);
     let mut store = STORE.hold();
     let descriptor = output.file.as_ref().and_then(OwnFile::descriptor);
-    let Ok(old) = store.open(descriptor) else {
+    let opened = if registry::has_room() { store.open(descriptor).ok() } else { None };
+    let Some(old) = opened else {
+        output.remove();
         sys::complain(&["treering: there is no memory for a profile"]);
         return false;
     };
@@ -442,6 +446,11 @@ fn finish_store(process: &mut Process) -> bool {
     });
     store::set_flag(flag::FINISHED);
     let told = output.problem.as_ref().map(ToString::to_string);
+    if !sys::has_memory(store::size_to_finish()) {
+        // An allocation that fails would end the program.
+        say_unwritten(&output, "there is no memory to finish it");
+        return false;
+    }
     let written = match compact::compact(&store::copy()) {
         Some(bytes) => output.replace(&bytes, |_| STORE.hold().leave_file()).map_err(|error| error.to_string()),
         None => Err("the profile is damaged".to_owned()),
@@ -450,15 +459,20 @@ fn finish_store(process: &mut Process) -> bool {
     if let Err(error) = written
         && told.as_ref() != Some(&error)
     {
-        let path = output.path.to_string_lossy();
-        let readable = match STORE.hold().readable() {
-            store::Readable::All => "; the recording so far is in the file",
-            store::Readable::Beginning => "; the file has the recording up to the time when it could not grow",
-            store::Readable::Nothing => "",
-        };
-        sys::complain(&["treering: cannot write ", &path, ": ", &error, readable]);
+        say_unwritten(&output, &error);
     }
     is_written
+}
+
+/// Says that there is no finished profile, and what is in the file instead.
+fn say_unwritten(output: &Output, error: &str) {
+    let path = output.path.to_string_lossy();
+    let readable = match STORE.hold().readable() {
+        store::Readable::All => "; the recording so far is in the file",
+        store::Readable::Beginning => "; the file has the recording up to the time when it could not grow",
+        store::Readable::Nothing => "",
+    };
+    sys::complain(&["treering: cannot write ", &path, ": ", error, readable]);
 }
 
 /// The open activations of a thread that forked: the tag and place of its stack, and the activations with

@@ -48,7 +48,8 @@ impl<'a> Described<'a> {
 
 /// The number of a function, given to it if it is new. Filters are asked only then.
 ///
-/// Returns [`IGNORED`] for one that is filtered, and when there is no room.
+/// Returns [`IGNORED`] for one that is filtered, and when there is no room; then the call counts as one that was
+/// dropped.
 pub(crate) fn number(described: Described, filter: &Filter) -> u32 {
     let key = hash(&[described.name, described.file, &described.line.to_le_bytes()]);
     if let Some(known) = find(key, &described) {
@@ -58,16 +59,22 @@ pub(crate) fn number(described: Described, filter: &Filter) -> u32 {
     if let Some(known) = find(key, &described) {
         return known;
     }
-    let number = if filter.keeps(described.name) { add(&mut store, &described, 0, 0) } else { None };
-    if number.is_none() {
+    if !filter.keeps(described.name) {
         store::change_header(|header| {
             header.ignored_functions.update(|count| count + treering_events::CODE as u32);
         });
         BY_NAME.insert(!key, u64::from(IGNORED));
-    } else {
-        BY_NAME.insert(key, u64::from(number.unwrap_or(IGNORED)));
+        return IGNORED;
     }
-    number.unwrap_or(IGNORED)
+    let Some(number) = add(&mut store, &described, 0, 0) else { return without_room() };
+    BY_NAME.insert(key, u64::from(number));
+    number
+}
+
+/// A function for which there is no room. It is not remembered, so that each of its calls comes here and is counted.
+fn without_room() -> u32 {
+    store::add_to_header(|header| &header.dropped_events, 1);
+    IGNORED
 }
 
 fn find(key: u64, described: &Described) -> Option<u32> {
@@ -147,14 +154,13 @@ pub(crate) fn number_at(address: u64, filter: &Filter) -> u32 {
     };
     let number = match BY_STATED.find(stated, is_it) {
         Some(known) => known as u32,
-        None => {
+        None if kept => {
             let described = Described { kind: function_kind::NATIVE, ..Described::task(b"") };
-            let number = if kept { add(&mut store, &described, stated, module) } else { None };
-            if let Some(number) = number {
-                BY_STATED.insert(stated, u64::from(number));
-            }
-            number.unwrap_or(IGNORED)
+            let Some(number) = add(&mut store, &described, stated, module) else { return without_room() };
+            BY_STATED.insert(stated, u64::from(number));
+            number
         }
+        None => IGNORED,
     };
     BY_ADDRESS.insert(address, mark | u64::from(number));
     number
@@ -214,6 +220,11 @@ fn publish(store: &mut Store, record: impl FnOnce(Ref, u32) -> treering_events::
 /// The places of all functions by number; nothing without addresses for them.
 fn places() -> Option<&'static [AtomicU32]> {
     *PLACES.get_or_init(|| sys::map_numbers(MOST))
+}
+
+/// Whether functions can have numbers.
+pub(crate) fn has_room() -> bool {
+    places().is_some()
 }
 
 /// The record of a function, which has a number.

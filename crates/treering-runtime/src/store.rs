@@ -159,22 +159,30 @@ fn reserve() -> Option<(*mut u8, u64)> {
 
 impl Store {
     /// Starts an empty store in `file`, or in memory. The used part of the former store, if there is one, stays mapped,
-    /// as other threads may still use its records; its start is returned.
+    /// as other threads may still use its records; its start is returned. An error leaves everything as it was.
     pub(crate) fn open(&mut self, file: Option<(i32, FileIdentity)>) -> io::Result<Option<*mut u8>> {
         let (start, reserved) = reserve().ok_or_else(io::Error::last_os_error)?;
         RESERVED.fetch_add(reserved, Ordering::Relaxed);
         let before = base();
         let old = (!before.is_null()).then_some(before);
-        if old.is_some() {
-            self.give_back(before);
-        }
         let (mapped, used, in_file, is_full) = (0, HEADER_BYTES, 0, false);
-        *self = Self { reserved, mapped, used, file, in_file, is_full, owner: std::process::id() };
+        let new = Self { reserved, mapped, used, file, in_file, is_full, owner: std::process::id() };
+        let former = core::mem::replace(self, new);
         // Before the start, so that a thread that sees the new start does not take it for the old store's.
         retire();
         SIZE.store(reserved, Ordering::Relaxed);
         BASE.store(start, Ordering::Release);
-        self.grow(FIRST_STEP)?;
+        if let Err(error) = self.grow(FIRST_STEP) {
+            BASE.store(before, Ordering::Release);
+            SIZE.store(former.reserved, Ordering::Relaxed);
+            *self = former;
+            sys::unmap(start, reserved as usize);
+            RESERVED.fetch_sub(reserved, Ordering::Relaxed);
+            return Err(error);
+        }
+        if old.is_some() {
+            former.give_back(before);
+        }
         nobody().function.set(NOBODYS_FUNCTION);
         Ok(old)
     }
@@ -304,6 +312,14 @@ impl Store {
 pub(crate) fn copy() -> Vec<u8> {
     let used = STORE.hold().used;
     record::copy_of_store(used)
+}
+
+/// The memory that a finished profile of what is stored takes to make, at most, in bytes.
+pub(crate) fn size_to_finish() -> usize {
+    // Copies of all records, what is derived from them, and the finished file.
+    const TIMES: u64 = 8;
+    const SPARE: u64 = 1 << 20;
+    (STORE.hold().used * TIMES + SPARE) as usize
 }
 
 /// Says in the file that it could not grow. One that never had any room says nothing.

@@ -16,7 +16,7 @@ pub(crate) use file::{
     user_may_write, write_to_stream,
 };
 pub(crate) use lock::{Held, Lock};
-pub(crate) use mapping::{Mapped, SharedWords, Words, bytes, c_text, copy_of, map_into, map_numbers, map_private, map_words, memory_size, reserve, unmap};
+pub(crate) use mapping::{Mapped, SharedWords, Words, bytes, c_text, copy_of, has_memory, map_into, map_numbers, map_private, map_words, memory_size, reserve, unmap};
 pub(crate) use modules::{
     Code, code_ranges, find_code, finds_ours, library_mark, modules_calling, own_path, sees_unloading, stay_loaded, symbol_name,
 };

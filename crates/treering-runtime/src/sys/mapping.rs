@@ -14,6 +14,15 @@ pub(crate) fn map_private(bytes: usize) -> *mut u8 {
     if mapped == libc::MAP_FAILED { core::ptr::null_mut() } else { mapped.cast() }
 }
 
+/// Whether there is so much memory at this moment.
+pub(crate) fn has_memory(bytes: usize) -> bool {
+    let start = map_private(bytes);
+    if !start.is_null() {
+        unmap(start, bytes);
+    }
+    !start.is_null()
+}
+
 /// Gives back what [`map_private`] or [`reserve`] returned.
 pub(crate) fn unmap(start: *mut u8, bytes: usize) {
     // SAFETY: callers own the whole range and use it no more.

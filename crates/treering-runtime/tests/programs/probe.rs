@@ -31,6 +31,8 @@ fn main() {
         "exec" => exec(number(2)),
         "deep" => deep(number(2)),
         "alternating" => alternating(number(2)),
+        "hungry" => hungry(number(2)),
+        "no-descriptors" => no_descriptors(),
         "many-functions" => many_functions(number(2)),
         "unlink" => unlink(&arguments[2]),
         "across-threads" => across_threads(),
@@ -306,6 +308,23 @@ fn many_functions(count: u64) {
             stop();
         }
     }
+}
+
+/// Takes all memory there is in pieces of `bytes`, and ends.
+fn hungry(bytes: u64) {
+    many_functions(2000);
+    // SAFETY: what is allocated is not used.
+    while !std::hint::black_box(unsafe { libc::malloc(bytes as usize) }).is_null() {}
+    leaf();
+}
+
+/// Opens as many files as it may, and ends.
+fn no_descriptors() {
+    leaf();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        std::mem::forget(file);
+    }
+    leaf();
 }
 
 fn unlink(path: &str) {

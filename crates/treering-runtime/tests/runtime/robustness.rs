@@ -249,6 +249,62 @@ fn a_file_that_may_not_grow_ends_no_program() {
     );
 }
 
+/// Runs the program in a shell that has set a limit.
+fn run_limited(probe: &Probe, limit: &str, arguments: &[&str]) -> std::process::Output {
+    let program = probe.command(&[]);
+    let mut command = Command::new("bash");
+    command.args(["-c", &format!("ulimit {limit}; exec \"$0\" \"$@\"")]).arg(program.get_program());
+    command.args(arguments).current_dir(&probe.folder).output().unwrap()
+}
+
+/// Each event tried again, with a line on standard error and an empty file.
+#[test]
+fn a_program_without_memory_for_a_profile_says_so_once_and_goes_on() {
+    let probe = Probe::new("robustness", "no-memory");
+    let output = run_limited(&probe, "-v 60000", &["many-functions", "100"]);
+    assert!(output.status.success(), "{}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "treering: there is no memory for a profile\n");
+    assert!(probe.files().is_empty(), "{:?}", probe.files());
+}
+
+/// The allocation that failed when the profile was finished ended the program by SIGABRT.
+#[test]
+fn a_program_without_memory_at_its_end_leaves_the_recording() {
+    let probe = Probe::new("robustness", "hungry");
+    let output = run_limited(&probe, "-v 200000", &["hungry", "65536"]);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("no memory to finish it; the recording so far is in the file"), "{said}");
+    let (format, profile) = probe.profile_of("treering.trg");
+    assert_eq!((format, calls(&profile).len()), (Format::Live, 4001));
+}
+
+/// It was called no profile, which it is: it could not be opened.
+#[test]
+fn a_profile_that_cannot_be_opened_at_the_end_is_not_called_something_else() {
+    let probe = Probe::new("robustness", "no-descriptors");
+    let output = run_limited(&probe, "-n 20", &["no-descriptors"]);
+    assert!(output.status.success(), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("Too many open files") && !said.contains("no profile"), "{said}");
+}
+
+/// They were left out without a word, or with the one that they had not been asked for.
+#[test]
+fn calls_of_functions_that_had_no_room_are_counted_as_dropped() {
+    let probe = Probe::new("robustness", "no-room");
+    let output = run_limited(&probe, "-v 1000000", &["many-functions", "300000"]);
+    assert!(output.status.success(), "{}", output.status);
+    let (_, profile) = probe.profile_of("treering.trg");
+    let recorded: u64 = calls(&profile).values().sum();
+    assert_eq!(recorded + profile.metadata.losses.dropped_events, 3 * 2 * 300_000, "{recorded}");
+    assert!(
+        profile.metadata.notes.iter().all(|note| !note.0.contains("asked")),
+        "{:?}",
+        profile.metadata.notes
+    );
+}
+
 #[test]
 fn leaves_in_other_threads_and_twice_change_nothing() {
     let probe = Probe::new("robustness", "across-threads");
