@@ -130,14 +130,19 @@ pub(crate) fn took_terminal(pid: i32) -> bool {
 /// so a program in another one is continued by this process, which gives it the terminal as well.
 pub(crate) fn stop_by(signal: i32, program: i32) {
     IS_ASKED.store(false, Ordering::SeqCst);
-    // SAFETY: the kernel writes and reads one action. That of SIGSTOP cannot be changed, and need not. The other calls take
-    // numbers; all are async-signal-safe.
+    // SAFETY: the kernel writes and reads one action and one set of signals. The action of SIGSTOP cannot be changed, and need
+    // not. The other calls take numbers; all are async-signal-safe.
     unsafe {
         let (mut usual, mut before): (libc::sigaction, libc::sigaction) =
             (std::mem::zeroed(), std::mem::zeroed());
         usual.sa_sigaction = libc::SIG_DFL;
         let is_changed = libc::sigaction(signal, &raw const usual, &raw mut before) == 0;
+        // The signal is blocked in its own handler.
+        let (mut set, mut mask): (libc::sigset_t, libc::sigset_t) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigaddset(&raw mut set, signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, &raw mut mask);
         libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, std::ptr::null_mut());
         if is_changed {
             libc::sigaction(signal, &raw const before, std::ptr::null_mut());
         }
@@ -241,7 +246,7 @@ unsafe fn stop_if(info: *const libc::siginfo_t, stopped: impl FnOnce() -> Option
         IS_ASKED.store(true, Ordering::SeqCst);
         let stopped = stopped();
         if (is_of_other || stopped.is_some()) && IS_ASKED.swap(false, Ordering::SeqCst) {
-            stop_by(libc::SIGSTOP, stopped.unwrap_or(0));
+            stop_by(libc::SIGTSTP, stopped.unwrap_or(0));
         }
         *libc::__errno_location() = error;
     }
