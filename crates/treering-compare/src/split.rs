@@ -3,7 +3,8 @@
 //! Of a function that was called c₀ times at s₀ each and is called c₁ times at s₁ each, the change of c·s is
 //! exactly (c₁ − c₀)·(s₀ + s₁)/2, *more calls*, and (s₁ − s₀)·(c₀ + c₁)/2, *cost per call*. It is taken context by
 //! context, so that other callers, which always made cheaper calls, are not a change of the cost per call. Contexts that
-//! one profile has not are compared by caller, and then by function.
+//! one profile has not are compared by caller, with what that caller's other calls cost where these are all, and then by
+//! function.
 
 use hashbrown::HashMap;
 
@@ -40,6 +41,19 @@ impl Called {
         (base + head) / 2.0 * (self.cost.head as f64 / head - self.cost.base as f64 / base)
     }
 
+    /// The same of calls that one profile alone has, against what other calls by the same caller cost in the other one.
+    fn per_call_beside(self, known: Self) -> f64 {
+        let each = |cost: u64, calls: u64| cost as f64 / calls.max(1) as f64;
+        let (base, head) = (self.calls.base, self.calls.head);
+        if base > 0 {
+            let then = each(known.cost.head, known.calls.head);
+            base as f64 / 2.0 * (then - each(self.cost.base, base))
+        } else {
+            let before = each(known.cost.base, known.calls.base);
+            head as f64 / 2.0 * (each(self.cost.head, head) - before)
+        }
+    }
+
     fn add(&mut self, other: Self) {
         self.cost.base += other.cost.base;
         self.cost.head += other.cost.head;
@@ -60,21 +74,26 @@ pub(crate) fn per_call_by_context(contexts: &Contexts, self_costs: Sides<&[u64]>
     let mut in_contexts = Sides { base: vec![0_u64; groups], head: vec![0_u64; groups] };
     let mut per_call = vec![0.0; groups];
     let mut by_caller: HashMap<(GroupIndex, GroupIndex), Called> = HashMap::new();
+    // Of contexts that both have.
+    let mut known: HashMap<(GroupIndex, GroupIndex), Called> = HashMap::new();
     for node in &contexts.nodes {
         in_contexts.base[node.group] += node.self_cost.base;
         in_contexts.head[node.group] += node.self_cost.head;
         let called = Called { cost: node.self_cost, calls: node.calls };
+        let caller = node.parent.map_or(0, |parent| contexts.nodes[parent].group);
         if called.is_of_both() {
             per_call[node.group] += called.per_call();
+            known.entry((caller, node.group)).or_default().add(called);
         } else {
-            let caller = node.parent.map_or(0, |parent| contexts.nodes[parent].group);
             by_caller.entry((caller, node.group)).or_default().add(called);
         }
     }
     let mut by_function: HashMap<GroupIndex, Called> = HashMap::new();
-    for ((_, group), called) in by_caller {
+    for ((caller, group), called) in by_caller {
         if called.is_of_both() {
             per_call[group] += called.per_call();
+        } else if let Some(known) = known.get(&(caller, group)) {
+            per_call[group] += called.per_call_beside(*known);
         } else {
             by_function.entry(group).or_default().add(called);
         }

@@ -119,6 +119,23 @@ fn another_mix_of_callers_is_no_change_of_the_cost_per_call() {
     assert_eq!(rows(&difference(&run(10, 2), &run(2, 10))), [("work", 64, 64, 0)]);
 }
 
+/// `f` calls itself more often, and `work` each time; a caller of `work` that is called otherwise now makes dearer calls.
+#[test]
+fn a_deeper_recursion_is_no_change_of_the_cost_per_call() {
+    let run = |depth: usize, other: &str| {
+        let mut text =
+            format!("0 enter main\n0 enter {other}\n0 enter work\n47 leave work\n47 leave {other}\n");
+        let mut now = 47;
+        for _ in 0..depth {
+            text += &format!("{now} enter f\n{now} enter work\n{} leave work\n", now + 23);
+            now += 23;
+        }
+        text += &format!("{now} leave f\n").repeat(depth);
+        trace(&(text + &format!("{now} leave main\n")))
+    };
+    assert_eq!(rows(&difference(&run(2, "old"), &run(17, "new"))), [("work", 345, 345, 0)]);
+}
+
 /// A function between `loop` and `work` makes all contexts below it new.
 #[test]
 fn a_function_in_between_does_not_hide_a_dearer_callee() {
