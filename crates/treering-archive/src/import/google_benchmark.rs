@@ -65,6 +65,15 @@ fn benchmark(name: &str, entries: &[&Value], context: &Value) -> Result<Manifest
             used.iter().map(|entry| nanoseconds(name, entry, key)).collect();
         samples.insert(metric.to_owned(), Measured { unit: Unit::Ns, values: values? });
     }
+    for Named { name, .. } in used.first().map_or(Vec::new(), |entry| counters(entry)) {
+        let values: Option<Vec<f64>> = used.iter().map(|entry| entry[&name].as_f64()).collect();
+        let is_metric =
+            ["time", metric::CPU, metric::WALL, metric::MEMORY, metric::INSTRUCTIONS].contains(&&*name);
+        // What each repetition counted, as the results of a program that was run.
+        samples.extend(
+            values.filter(|_| !is_metric).map(|values| (name, Measured { unit: Unit::Count, values })),
+        );
+    }
     let (program, parameters) = parameters(name);
     let text = |key: &str| context[key].as_str().unwrap_or_default().to_owned();
     Ok(Manifest {
@@ -185,6 +194,16 @@ mod tests {
         assert_eq!((runs[0].rounds(), &runs[0].notes[..]), (0, &["it was skipped: no data".to_owned()][..]));
         assert_eq!((runs[1].program.as_str(), runs[1].rounds()), ("NaN \"-Infinity", 1));
         assert_eq!(runs[1].results, [Named { name: "cells".into(), value: "4".into() }]);
+    }
+
+    #[test]
+    fn counters_are_kept_of_each_repetition() {
+        let file = br#"{"context": {}, "benchmarks": [
+            {"name": "f", "run_type": "iteration", "real_time": 3, "cpu_time": 2, "time_unit": "ns", "rate": 5, "memory": 1},
+            {"name": "f", "run_type": "iteration", "real_time": 3, "cpu_time": 2, "time_unit": "ns", "rate": 7, "most": 2}]}"#;
+        let samples = &google_benchmark(file).unwrap()[0].samples;
+        assert_eq!(samples["rate"], Measured { unit: Unit::Count, values: vec![5.0, 7.0] });
+        assert_eq!(samples.keys().collect::<Vec<_>>(), ["cpu", "rate", "wall"]);
     }
 
     #[test]
