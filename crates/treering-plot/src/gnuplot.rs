@@ -13,22 +13,22 @@ pub fn parameter_gnuplot(plot: &ParameterPlot) -> String {
         data(&mut text, at, panel, &plot.parameter);
     }
     text += "\nset datafile missing \"NaN\"\nset key left top\n";
-    let _ = writeln!(text, "set xlabel {}", quoted(&plot.parameter));
+    let _ = writeln!(text, "set xlabel {}", label(&plot.parameter));
     if plot.panels.len() > 1 {
-        let _ = writeln!(text, "set multiplot layout 1,{} title {}", plot.panels.len(), quoted(&plot.title));
+        let _ = writeln!(text, "set multiplot layout 1,{} title {}", plot.panels.len(), label(&plot.title));
     } else {
-        let _ = writeln!(text, "set title {}", quoted(&plot.title));
+        let _ = writeln!(text, "set title {}", label(&plot.title));
     }
     for (at, panel) in plot.panels.iter().enumerate() {
         let sizes = panel.series.iter().flat_map(|of| of.points.iter().map(|point| point.x));
         for (axis, is_logarithmic) in [("x", is_logarithmic(sizes)), ("y", is_logarithmic(panel.values()))] {
             let _ = writeln!(text, "{} logscale {axis}", if is_logarithmic { "set" } else { "unset" });
         }
-        let _ = writeln!(text, "set ylabel {}", quoted(&format!("{}, {}", panel.name, unit(panel.unit))));
+        let _ = writeln!(text, "set ylabel {}", label(&format!("{}, {}", panel.name, unit(panel.unit))));
         let curves = panel.series.iter().enumerate().map(|(series, of)| {
             let column = 2 + 3 * series;
             let (low, high) = (column + 1, column + 2);
-            format!("$panel{at} using 1:{column}:{low}:{high} with yerrorlines title {}", quoted(&of.name))
+            format!("$panel{at} using 1:{column}:{low}:{high} with yerrorlines title {}", label(&of.name))
         });
         let _ = writeln!(text, "plot {}", curves.collect::<Vec<_>>().join(", \\\n     "));
     }
@@ -78,7 +78,12 @@ fn unit(unit: Unit) -> &'static str {
     }
 }
 
-/// A string as gnuplot reads it: nothing in it is a command or a mark-up.
+/// A text that is drawn as it is: an underscore makes no subscript.
+fn label(text: &str) -> String {
+    format!("{} noenhanced", quoted(text))
+}
+
+/// A string as gnuplot reads it: nothing in it is a command.
 fn quoted(text: &str) -> String {
     format!("'{}'", one_line(text).replace('\'', "''"))
 }

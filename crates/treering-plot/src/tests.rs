@@ -181,7 +181,9 @@ fn odd_data_makes_a_picture() {
 #[test]
 #[expect(clippy::print_stderr, reason = "tests say what they skipped")]
 fn gnuplot_draws_its_data() {
-    let script = parameter_gnuplot(&parameter_plot());
+    let mut plot = parameter_plot();
+    plot.parameter = "input_size^2".to_owned();
+    let script = parameter_gnuplot(&plot);
     assert!(script.contains("\n250 3750000 3637500 3862500 3812500 "), "{script}");
     let run = std::process::Command::new("gnuplot")
         .args(["-e", "set terminal dumb"])
@@ -200,6 +202,7 @@ fn gnuplot_draws_its_data() {
     let ended = gnuplot.wait_with_output().expect("it ends");
     let (drawn, errors) = (String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert!(ended.status.success() && errors.is_empty(), "{errors}");
+    assert!(drawn.contains("input_size^2"), "a name is no mark-up: {drawn}");
     assert!(drawn.contains("gc's <400>") && drawn.contains("Peak memory, bytes"), "{drawn}");
 }
 
