@@ -187,7 +187,7 @@ pub const QUESTIONS: [Question; 12] = [
 pub struct Values {
     /// The project; all if there is none.
     pub project: Option<String>,
-    /// The metric; the one that is the first of most profiles if there is none.
+    /// The metric; the one that is the first of most profiles of the selection if there is none.
     pub metric: Option<String>,
     /// The first day; all days if there is none.
     pub since: Option<String>,
@@ -201,9 +201,16 @@ pub struct Values {
     pub limit: u32,
 }
 
-/// The metric that is the first of most profiles.
-const MAIN_METRIC: &str =
-    "(SELECT m.metric FROM run m WHERE m.main GROUP BY m.metric ORDER BY COUNT(*) DESC, m.metric LIMIT 1)";
+impl Values {
+    /// The metric that is the first of most profiles of the project. Another project's metric would select nothing.
+    fn main_metric(&self) -> String {
+        let of = |project: &String| format!(" AND m.project = {}", quoted(project));
+        let project = self.project.as_ref().map_or_else(String::new, of);
+        format!(
+            "(SELECT m.metric FROM run m WHERE m.main{project} GROUP BY m.metric ORDER BY COUNT(*) DESC, m.metric LIMIT 1)"
+        )
+    }
+}
 
 impl Question {
     /// The question of that name.
@@ -233,7 +240,7 @@ impl Question {
     /// Its text in SQL.
     pub fn sql(&self, values: &Values) -> String {
         let text = |value: &Option<String>| quoted(value.as_deref().unwrap_or_default());
-        let metric = values.metric.as_deref().map_or_else(|| MAIN_METRIC.to_owned(), quoted);
+        let metric = values.metric.as_deref().map_or_else(|| values.main_metric(), quoted);
         let known = [
             ("{project}", text(&values.project)),
             ("{metric}", metric),
@@ -274,7 +281,9 @@ mod tests {
         let values = Values { project: Some("a'; DROP {metric}".to_owned()), limit: 5, ..Values::default() };
         let sql = Question::named("flat").unwrap().sql(&values);
         assert!(sql.contains("c.project = 'a''; DROP {metric}'") && sql.ends_with("LIMIT 5;\n"), "{sql}");
-        assert!(sql.contains(MAIN_METRIC));
+        assert!(sql.contains("WHERE m.main AND m.project = 'a''; DROP {metric}' GROUP BY"), "{sql}");
+        let of_all = Question::named("flat").unwrap().sql(&Values { limit: 5, ..Values::default() });
+        assert!(of_all.contains("WHERE m.main GROUP BY"), "{of_all}");
     }
 
     #[test]

@@ -127,6 +127,53 @@ fn engines_answer_what_the_report_says() {
     }
 }
 
+/// Of three runs of each version, Student's t is 2.776, and of one run nothing is known.
+#[test]
+fn changes_between_versions_are_as_uncertain_as_their_runs_are_few() {
+    let session = Session::new();
+    for (version, shares) in [("1", &[10, 20, 30][..]), ("2", &[20, 30, 40]), ("3", &[50])] {
+        for work in shares {
+            let text = format!("main;work {work}\nmain;idle {}\n", 100 - work);
+            std::fs::write(session.path("x.folded"), text).expect("the folder can be written");
+            add(&session, &["--version-name", version], &["x.folded"]);
+        }
+    }
+    of_kept(&session, "compact", &[]);
+    for engine in engines() {
+        let of = |head| {
+            let rows = asked(&session, engine, &["--named", "versions", "--base", "1", "--head", head]);
+            let row = rows.iter().find(|row| row["name"] == "\"work\"").expect("it ran in both");
+            (row["change"].clone(), row["plus_minus"].as_str().expect("a text").parse::<f64>().ok())
+        };
+        let (change, plus_minus) = of("2");
+        let right = 2.776 * (2.0 * 0.1_f64.powi(2) / 3.0).sqrt();
+        assert_eq!(change, "0.1000", "{engine}");
+        assert!(
+            plus_minus.is_some_and(|told| (told / right - 1.0).abs() < 0.005),
+            "{engine}: {plus_minus:?}"
+        );
+        assert_eq!(of("3"), (Value::from("0.3000"), None), "{engine}");
+    }
+}
+
+/// Where most profiles of other projects have another metric.
+#[test]
+fn questions_about_a_project_are_asked_in_its_own_metric() {
+    let session = Session::new();
+    for work in [5, 6] {
+        folded(&session, "x.folded", work);
+        add(&session, &["--project", "sampled"], &["x.folded"]);
+    }
+    let counted = "# callgrind format\nevents: Ir\n\nfn=main\n1 70\n\ntotals: 70\n";
+    std::fs::write(session.path("x.callgrind"), counted).expect("the folder can be written");
+    add(&session, &["--project", "counted"], &["x.callgrind"]);
+    of_kept(&session, "compact", &[]);
+    for engine in engines() {
+        let rows = asked(&session, engine, &["--named", "flat", "--project", "counted"]);
+        assert!(rows.iter().any(|row| row["self_cost"] == "70"), "{engine}: {rows:#?}");
+    }
+}
+
 /// One text, equal rows.
 #[test]
 fn engines_give_equal_rows() {

@@ -44,7 +44,7 @@ pub struct Asked {
     /// Of this project alone
     #[arg(long)]
     project: Option<String>,
-    /// In this metric [default: the first one of most profiles]
+    /// In this metric [default: the first one of most profiles of the project]
     #[arg(long)]
     metric: Option<String>,
     /// From this day on, in UTC
