@@ -174,6 +174,12 @@ fn tables_take_new_runs_only_and_name_damaged_ones() {
     assert!(outcome.status.code() == Some(1) && outcome.stderr.contains("is left out"), "{outcome:#?}");
     let outcome = archive(&session, &["verify", "--archive", "kept"]);
     assert!(outcome.status.code() == Some(1) && outcome.stderr.contains(sha), "{outcome:#?}");
+    // What is shown of the others says that it is not all, in a file as well.
+    of_kept(&session, "merge", &["-o", "all.trg"]);
+    let shown = [of_kept(&session, "flat", &[]).stdout, session.output(&["report", "all.trg"])];
+    for shown in shown {
+        assert!(shown.contains("1 run of the selection could not be read"), "{shown}");
+    }
 }
 
 /// A writer of tables that is killed leaves whole tables, and the next one completes them.

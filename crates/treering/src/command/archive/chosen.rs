@@ -36,12 +36,15 @@ impl Chosen {
             bucket.fetch_profiles(&archive, &runs)?;
         }
         let reading = Working::on(format!("reading {}", plural(runs.len() as u64, "run")));
-        let (mut profiles, mut without) = (Vec::new(), 0);
+        let (mut profiles, mut without, mut unread) = (Vec::new(), 0, 0);
         for run in &runs {
             match first_profile(&archive, run) {
                 Ok(Some((_, profile))) => profiles.push(profile),
                 Ok(None) => without += 1,
-                Err(failure) => tell!("warning: {failure}; run {} is left out", run.short()),
+                Err(failure) => {
+                    unread += 1;
+                    tell!("warning: {failure}; run {} is left out", run.short());
+                }
             }
         }
         drop(reading);
@@ -64,6 +67,10 @@ impl Chosen {
         let profiles: Vec<&Profile> = profiles.iter().collect();
         let mut merged = merge_runs(&profiles);
         note_joined(&mut merged, &profiles);
+        if unread > 0 {
+            let runs = plural(unread, "run");
+            merged.metadata.note(format!("{runs} of the selection could not be read, and left out"));
+        }
         Ok(merged)
     }
 }
