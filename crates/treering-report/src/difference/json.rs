@@ -108,7 +108,7 @@ struct FunctionObject<'a> {
 struct ArcObject<'a> {
     caller: Option<&'a str>,
     callee: &'a str,
-    calls: Both<u64>,
+    calls: Option<Both<u64>>,
     total_cost: Both<u64>,
 }
 
@@ -119,7 +119,7 @@ struct ContextObject<'a> {
     function: &'a str,
     self_cost: Both<u64>,
     total_cost: Both<u64>,
-    calls: Both<u64>,
+    calls: Option<Both<u64>>,
 }
 
 /// The whole difference as JSON; the tree only where it is asked for. Names that several functions share stand once for
@@ -159,7 +159,7 @@ pub fn difference_json(difference: &Difference, with_tree: bool) -> String {
             .map(|arc| ArcObject {
                 caller: (arc.caller > 0).then(|| name(arc.caller)),
                 callee: name(arc.callee),
-                calls: both(arc.calls, |calls| calls),
+                calls: has_calls(difference).then(|| both(arc.calls, |calls| calls)),
                 total_cost: both(arc.total_cost, |cost| cost),
             })
             .collect(),
@@ -242,6 +242,11 @@ fn function<'a>(difference: &'a Difference, row: &'a FunctionChange) -> Function
     }
 }
 
+/// Whether both profiles know calls.
+fn has_calls(difference: &Difference) -> bool {
+    difference.functions.iter().any(|row| row.calls.is_some())
+}
+
 fn tree<'a>(difference: &'a Difference, contexts: &Contexts) -> Vec<ContextObject<'a>> {
     let nodes = contexts.nodes.iter().enumerate();
     nodes
@@ -251,7 +256,7 @@ fn tree<'a>(difference: &'a Difference, contexts: &Contexts) -> Vec<ContextObjec
             function: &difference.pairing.groups[node.group].name,
             self_cost: both(node.self_cost, |cost| cost),
             total_cost: both(node.total_cost, |cost| cost),
-            calls: both(node.calls, |calls| calls),
+            calls: has_calls(difference).then(|| both(node.calls, |calls| calls)),
         })
         .collect()
 }

@@ -211,6 +211,14 @@ fn samples_of_one_run_each_are_undecided() {
     let rows: Vec<&str> = outcome.stdout.lines().filter(|line| line.trim_start().starts_with('+')).collect();
     assert!(rows[0].ends_with("copy") && !rows[0].contains('?'), "{}", outcome.stdout);
     assert!(rows[1].ends_with("work") && rows[1].contains('?'), "{}", outcome.stdout);
+    // Calls that no file states are not known, and not 0.
+    let json: Value =
+        serde_json::from_str(&session.output(&["diff", "a.folded", "b.folded", "--tree", "--json"]))
+            .expect("it is JSON");
+    for of in ["functions", "arcs", "tree"] {
+        let rows = json[of].as_array().expect("rows");
+        assert!(rows.len() >= 3 && rows.iter().all(|row| row["calls"].is_null()), "{of}: {json}");
+    }
 }
 
 #[test]
