@@ -78,6 +78,11 @@ impl Inherited {
     }
 }
 
+/// How many bytes the first thread's stack may grow to (`ulimit -s`), if that is known.
+pub fn stack_limit() -> Option<u64> {
+    getrlimit(Resource::RLIMIT_STACK).ok().map(|(current, _)| current)
+}
+
 /// Has the kernel keep the status of children that end, which it does not while SIGCHLD is ignored. Programs that are
 /// started with what was [inherited](Inherited) ignore it still.
 pub fn keep_ended_children() {

@@ -29,7 +29,7 @@ mod search;
 pub mod status;
 
 pub use elf::{Layout, build_id, segments};
-pub use inherited::{Inherited, ignore, is_ignored, keep_ended_children};
+pub use inherited::{Inherited, ignore, is_ignored, keep_ended_children, stack_limit};
 pub use mapping::{Mapping, executable_mappings, is_memory, is_writable, mappings, may_be_read};
 pub use memory::{read_memory, vdso_image};
 pub use process::{

@@ -44,6 +44,7 @@ mod png;
 mod relay;
 mod screen;
 mod selected;
+mod small_stack;
 mod source_file;
 mod stream;
 mod terminal;
@@ -63,6 +64,9 @@ fn main() -> ExitCode {
     treering_proc::keep_ended_children();
     output_name::note_begin();
     full_files::expect();
+    if let Some(failure) = small_stack::refuse() {
+        return failure.print();
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(told) => return tell_usage(&told),

@@ -54,6 +54,19 @@ fn take(session: &Session) -> String {
     text
 }
 
+/// They ended by a signal.
+#[test]
+fn a_stack_that_is_too_small_is_an_error() {
+    let session = Session::new();
+    for command in ["record -- true", "report", "--help"] {
+        let shell = format!("ulimit -s 64; exec {} {command}", quoted(treering()));
+        let outcome = Command::new("sh").args(["-c", &shell]).current_dir(session.path("")).output();
+        let outcome = Outcome::of(outcome.expect("a shell"));
+        assert_eq!(outcome.shell_status(), 1, "{outcome:#?}");
+        assert!(outcome.error().contains("the stack may only grow to 64 KiB"), "{outcome:#?}");
+    }
+}
+
 #[test]
 fn programs_inherit_what_treering_was_called_with() {
     for how in
