@@ -197,8 +197,9 @@ impl Export {
     /// The part to keep. Its notes are printed, as not all formats have room for them.
     fn selection(&self, profile: &mut Profile) -> Result<Selection, Failure> {
         let known = profile.metadata.notes.len();
-        self.time().cut(profile, self.raw)?;
-        self.time().check_metric(profile, self.metric.as_deref())?;
+        let cut = self.time().cut(profile, self.raw);
+        let checked = cut.and_then(|()| self.time().check_metric(profile, self.metric.as_deref()));
+        checked.map_err(|failure| failure.of(self.file.display()))?;
         let selection = self.part.selection(profile)?;
         profile.metadata.notes[known..].iter().for_each(|note| tell!("note: {}", note.0));
         Ok(selection)

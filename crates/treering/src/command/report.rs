@@ -210,8 +210,9 @@ impl Report {
             return Ok(self.metrics(&profile, style));
         }
         self.set_bias(&mut profile)?;
-        self.time.cut(&mut profile, self.raw)?;
-        self.time.check_metric(&profile, self.metric.as_deref())?;
+        let cut = self.time.cut(&mut profile, self.raw);
+        let checked = cut.and_then(|()| self.time.check_metric(&profile, self.metric.as_deref()));
+        checked.map_err(|failure| failure.of(self.file.display()))?;
         let selection = self.part.selection(&mut profile)?;
         let metric = self.metric(&mut profile)?;
         let metric = self.part.measured(&mut profile, metric, self.metric.is_some(), &selection);

@@ -178,7 +178,7 @@ fn parts_that_cannot_be_are_refused_with_the_nearest() {
         let outcome = session.run(&[&["report"], options].concat());
         assert!(!outcome.status.success() && outcome.stderr.contains(said), "{options:?} {outcome:#?}");
     };
-    refused(&["--from", "500s"], "the part is outside of the run, which took ");
+    refused(&["--from", "500s"], "error: treering.trg: the part is outside of the run, which took ");
     refused(&["--from", "60%", "--to", "50%"], "the part is empty");
     refused(&["--from", "100ms", "--to", "200ms"], "nothing was measured from 0.1s to 0.2s");
     refused(&["--from", "100ms", "--to", "200ms"], "hint: the nearest time with a sample: --from ");
@@ -186,8 +186,10 @@ fn parts_that_cannot_be_are_refused_with_the_nearest() {
     refused(&["--from", "soon"], "not a time such as 2.1s, 300ms or 30%");
     refused(&["--from", "1s", "--phase", "sh"], "cannot be used with");
     session.record(&["--no-time"], &words(&["sh", "-c", "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done"]));
-    refused(&["--from", "0"], "the profile does not know when its costs arose");
-    refused(&["--timeline"], "the profile does not know when its costs arose");
+    refused(&["--from", "0"], "error: treering.trg: the profile does not know when its costs arose");
+    refused(&["--timeline"], "error: treering.trg: the profile does not know when its costs arose");
+    let export = session.run(&["export", "--to", "folded", "--from", "1s", "treering.trg"]);
+    assert!(export.error().contains("treering.trg: the profile does not know when"), "{export:#?}");
     refused(&["--metric", "latency"], "latency needs times of samples");
     refused(&["--metric", "latency"], "unless --no-time is given");
     session.record(&["--runs", "2"], &words(&["true"]));

@@ -17,10 +17,11 @@ impl Report {
         style: &Style,
     ) -> Result<String, Failure> {
         let cells = treering_report::timeline_cells(style);
-        let times = self.time.bounds(profile)?;
+        let times = self.time.bounds(profile).map_err(|failure| failure.of(self.file.display()))?;
         let Some(course) = TimeCourse::of(profile, basis.metric, times, cells) else {
             let metric = &profile.metrics[basis.metric.index()].name;
-            return Err(Failure::new(format_args!("the profile does not know when {metric} arose")));
+            let file = self.file.display();
+            return Err(Failure::new(format_args!("{file}: the profile does not know when {metric} arose")));
         };
         Ok(match self.json {
             true => treering_report::timeline_json(profile, &course, basis),
