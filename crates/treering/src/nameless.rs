@@ -75,6 +75,10 @@ fn remedy(module: &Module, path: &str) -> String {
         ModuleKind::Jit => {
             "its runtime must write /tmp/perf-PID.map or a jitdump, which most do when told".to_owned()
         }
+        ModuleKind::Vdso => {
+            "it is code of the kernel that every process has, and names are known of its entries only"
+                .to_owned()
+        }
         _ => {
             let package = debian_package(Path::new(path)).map(|package| match package.as_str() {
                 "libc6" => "install libc6-dbg".to_owned(),
@@ -160,6 +164,17 @@ mod tests {
         );
         assert!(text.contains("(3.6 % more in other modules)"), "{text}");
         assert!(text.ends_with("debuginfod-find debuginfo abcd, and record again"), "{text}");
+    }
+
+    /// A command was named that fetches debug information, which most distributions do not have of it.
+    #[test]
+    fn code_of_the_kernel_in_the_process_has_no_file_to_fetch() {
+        let mut profile = treering_testing::stacks("main 6");
+        let vdso = module(&mut profile, "[vdso]", ModuleKind::Vdso);
+        add(&mut profile, vdso, 1, 90_000_000);
+        note_nameless(&mut profile);
+        let text = &profile.metadata.notes[0].0;
+        assert!(text.contains("[vdso] without names: it is code of the kernel"), "{text}");
     }
 
     #[test]
