@@ -54,6 +54,9 @@ pub fn without_marks(name: &Path) -> OsString {
 #[derive(Debug)]
 pub struct Claim {
     /// A socket without a file, whose name the kernel gives to one process at a time, and frees whatever ends that process.
+    ///
+    /// Another user can take the name as well. This run then writes under another one, which it says, or is refused; nothing of
+    /// that user is read or written to.
     _socket: Option<UnixListener>,
 }
 
