@@ -119,6 +119,7 @@ fn parameters_and_places_that_do_not_fit_are_refused_before_anything_runs() {
         (&["-p", "n=1", "-p", "n=2"], &["./p", "{n}"], "n is given twice"),
         (&["--measure", "heat"], &["./p"], "\"heat\" cannot be measured"),
         (&["-n", "0"], &["./p"], "0 is not in 1..=100000"),
+        (&["--name", ""], &["./p"], "a value is required for '--name <NAME>'"),
     ] {
         let outcome = bench(&session, &[&["run"], options].concat(), command);
         assert_eq!(outcome.status.code(), Some(2), "{outcome:#?}");
@@ -212,6 +213,8 @@ fn exact_counts_are_kept_with_their_profile_and_explain_a_change() {
     assert_eq!(metric["outcome"], "more");
     let shown = text(&session, &["compare", "before", "after", "--exact"], &[]);
     assert!(shown.contains(" % instructions\n\n") && shown.contains("more calls  cost/call"), "{shown}");
+    // The explanation knows the code of both programs, as that of their profiles does.
+    assert!(shown.contains("\nchanged  the code of 2 functions of 5, hash first\n"), "{shown}");
     let status = |limit: &str| {
         bench(&session, &["compare", "before", "after", "--exact", "--limit", limit], &[]).status.code()
     };

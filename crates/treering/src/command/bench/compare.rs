@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 use treering_archive::{Archive, Error, Manifest, ProfileFile, Summary, metric};
-use treering_compare::{Options, compare};
+use treering_compare::{Options, Sides, compare_with_code};
 use treering_formats::trg;
 use treering_measure::{FLOOR, Outcome as Certain, clock_step_ms};
 use treering_profile::Profile;
@@ -19,6 +19,7 @@ use super::list::parameters;
 use super::place::{Place, failure};
 use super::series::Value;
 use super::suite::Suite;
+use crate::command::diff::code;
 use crate::failure::{Context as _, Failure, Outcome};
 use crate::terminal;
 
@@ -388,7 +389,8 @@ impl Pair {
             trg::read(&bytes).map(|(profile, _)| profile).context(path.display())
         };
         let (base, head): (Profile, Profile) = (read(base)?, read(head)?);
-        let difference = compare(&base, &head, &Options::default()).map_err(Failure::new)?;
+        let code = code::read(Sides { base: &base, head: &head });
+        let difference = compare_with_code(&base, &head, &Options::default(), &code).map_err(Failure::new)?;
         let style = Style { colour: terminal::colour(), width: terminal::width() };
         Ok(Some(treering_report::difference_text(&difference, &style, Rows { limit: None })))
     }
