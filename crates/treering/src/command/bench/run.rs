@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::builder::NonEmptyStringValueParser;
 use treering_archive::{Archive, Id};
 use treering_report::plural;
 
@@ -53,7 +54,7 @@ pub struct Run {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     timeout: Option<Duration>,
     /// The program's name in lists [default: the words of the command without parameters]
-    #[arg(long, value_name = "NAME", conflicts_with = "suite")]
+    #[arg(long, value_name = "NAME", conflicts_with = "suite", value_parser = NonEmptyStringValueParser::new())]
     name: Option<String>,
     /// The version's name in lists [default: the commit]
     #[arg(long, value_name = "NAME", conflicts_with = "suite")]
