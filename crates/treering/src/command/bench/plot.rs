@@ -93,8 +93,10 @@ impl Plot {
             |of: fn(usize, usize) -> usize| runs.iter().map(|run| run.rounds()).reduce(of).unwrap_or(0);
         let rounds = match (rounds(usize::min), rounds(usize::max)) {
             (1, 1) => "one round".to_owned(),
-            (least, most) if least == most => format!("median of {least} rounds, bars: {}", bars(least)),
-            (least, most) => format!("median of {least} to {most} rounds, bars: {}", bars(least)),
+            (least, most) if least == most => {
+                format!("median of {least} rounds, bars: {}", bars(least, most))
+            }
+            (least, most) => format!("median of {least} to {most} rounds, bars: {}", bars(least, most)),
         };
         Ok(ParameterPlot {
             title: format!("{who}{}", sentence(&findings)),
@@ -239,8 +241,13 @@ fn sentence(findings: &[(String, String)]) -> String {
 /// With fewer rounds, no two of them bound the median with 95 % confidence.
 const ENOUGH: usize = 6;
 
-fn bars(rounds: usize) -> &'static str {
-    if rounds < ENOUGH { "least and greatest" } else { "95 %" }
+/// The bars of points with these numbers of rounds, the least and the most.
+fn bars(least: usize, most: usize) -> String {
+    match (least < ENOUGH, most < ENOUGH) {
+        (true, true) => "least and greatest".to_owned(),
+        (false, _) => "95 %".to_owned(),
+        (true, false) => format!("95 %; of fewer than {ENOUGH} rounds least and greatest"),
+    }
 }
 
 /// Between which values the true median lies with 95 % confidence, whatever the distribution (W. J. Conover, "Practical
@@ -284,5 +291,11 @@ mod tests {
         assert_eq!(first(30), Some((10.0, 21.0)));
         assert_eq!((first(1), first(3), bounds(&[])), (None, Some((1.0, 3.0)), None));
         assert_eq!(bounds(&[5.0; 20]), None);
+    }
+
+    #[test]
+    fn bars_of_few_and_of_many_rounds_are_told_apart() {
+        assert_eq!((bars(2, 5).as_str(), bars(6, 15).as_str()), ("least and greatest", "95 %"));
+        assert_eq!(bars(4, 15), "95 %; of fewer than 6 rounds least and greatest");
     }
 }
