@@ -149,7 +149,10 @@ pub fn hint_of(failure: Failure, kind: ErrorKind) -> Failure {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
             failure.hint("nothing that was kept is lost; make room there, and do the same again")
         }
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => failure.hint(
+        ErrorKind::ReadOnlyFilesystem => {
+            failure.hint("nothing can be written there; a copy of the folder can be")
+        }
+        ErrorKind::PermissionDenied => failure.hint(
             "this user may not do that there; the folder's owner can allow it to a group: chmod -R g+rwX",
         ),
         _ => failure,
@@ -174,4 +177,17 @@ fn listed(ids: &[Id]) -> String {
     let shown: Vec<&str> = ids.iter().take(MOST).map(|id| &id.as_str()[..digits.unwrap_or(64)]).collect();
     let more = if ids.len() > MOST { ", …" } else { "" };
     format!("{}{more}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `chmod` changes nothing on a medium that cannot be written.
+    #[test]
+    fn read_only_media_have_a_hint_of_their_own() {
+        let hint = |kind| format!("{:?}", hint_of(Failure::new("cannot write"), kind));
+        assert!(!hint(ErrorKind::ReadOnlyFilesystem).contains("chmod"));
+        assert!(hint(ErrorKind::PermissionDenied).contains("chmod"));
+    }
 }
