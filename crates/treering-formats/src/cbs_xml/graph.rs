@@ -65,7 +65,7 @@ impl Graph {
         }
         self.add_run(timer);
         self.import
-            .note("there are no chains of callers: within cycles, total costs are those of the whole cycle");
+            .note("there are no chains of callers: total costs of tasks in a cycle leave out the cycle's other tasks");
         if !self.is_ours {
             self.import.note(
                 "CBS wrote whole milliseconds: shares of cpu are from its charges, and time by the wall clock of each \

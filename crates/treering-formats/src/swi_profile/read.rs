@@ -224,7 +224,7 @@ impl Reader {
                 .push(format!("{rest} ticks are of predicates that it does not list, and stand at the root"));
         }
         notes.push(
-            "there are no chains of callers: within cycles, total costs are those of the whole cycle".into(),
+            "there are no chains of callers: total costs of predicates in a cycle leave out the cycle's others".into(),
         );
         notes.push("exits and redos are not kept: SWI-Prolog counts them only roughly".into());
         if is_timed {

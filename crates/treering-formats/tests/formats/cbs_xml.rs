@@ -52,6 +52,8 @@ fn a_file_of_cbs_has_the_charges_and_calls_of_its_own_text() {
     assert_eq!(format, Format::CbsXml);
     assert!(report.notes.iter().any(|note| note.starts_with("CBS wrote whole milliseconds")), "{report:?}");
     assert!(report.notes.iter().any(|note| note.starts_with("3 tasks call themselves")), "{report:?}");
+    let note = "total costs of tasks in a cycle leave out the cycle's other tasks";
+    assert!(report.notes.iter().any(|said| said.ends_with(note)), "{report:?}");
     let (costs, run) = (self_costs(&profile, "cpu"), profile.run_cost(profile.find_metric("cpu").unwrap()));
     assert_eq!((run, listed().len()), (52_000_000, 6));
     let calls = |task: &str| -> u64 {
