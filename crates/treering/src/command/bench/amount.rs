@@ -27,9 +27,16 @@ pub fn amount(value: f64, unit: Unit) -> String {
     format!("{} {name}", significant(value / factor, digits)).trim_end().to_owned()
 }
 
-/// A number with so many digits, of which the last ones are never before the point.
+/// A number with so many digits, of which the last ones are never before the point. A 0 before the point is one of them,
+/// and others behind it are not: `0.0031` has three.
 pub fn significant(value: f64, digits: usize) -> String {
-    let before = if value.abs() < 10.0 { 1 } else { value.abs().log10().floor() as usize + 1 };
+    const MOST: usize = 15;
+    let size = value.abs();
+    if size > 0.0 && size < 0.1 {
+        let zeros = (-size.log10().floor()) as usize - 1;
+        return format!("{value:.*}", (digits - 1 + zeros).min(MOST));
+    }
+    let before = if size < 10.0 { 1 } else { size.log10().floor() as usize + 1 };
     let is_whole = value == value.trunc() && before <= digits;
     if is_whole { format!("{value:.0}") } else { format!("{value:.*}", digits.saturating_sub(before)) }
 }
@@ -69,6 +76,9 @@ mod tests {
         let times = [245.21e6, 3.474e6, 999.96e3, 12.0, 0.3, 61e9, 0.0].map(|ns| amount(ns, Unit::Ns));
         assert_eq!(times, ["245 ms", "3.47 ms", "1000 µs", "12 ns", "0.30 ns", "61 s", "0 ns"]);
         assert_eq!([12_600_000.0, 512.0].map(|bytes| amount(bytes, Unit::Bytes)), ["12.6 MB", "512 B"]);
+        let rates = [0.0031, 0.05, 1.2e-7].map(|rate| amount(rate, Unit::Count));
+        assert_eq!(rates, ["0.00310", "0.0500", "0.000000120"]);
+        assert_eq!(amount(0.004, Unit::Ns), "0.0040 ns");
         assert_eq!([476_392_437.0, 7.0].map(|count| amount(count, Unit::Count)), ["476.4 M", "7"]);
     }
 
