@@ -215,10 +215,17 @@ impl<'a> Words<'a> {
     }
 
     /// Whether a word is an address in its column, which is 16 digits wide behind a blank: two, if another field is before.
+    /// The second number of `4624/4624` is at least five wide, and stands at the left of that.
     fn is_address(&self, at: usize) -> bool {
         const WIDTH: usize = 16;
         let (start, end) = self.places[at];
-        let column = at.checked_sub(1).map_or(0, |before| self.places[before].1 + 1);
+        const THREAD: usize = 5;
+        let padding = |word: &[u8]| {
+            let slash = word.iter().position(|&byte| byte == b'/');
+            slash.map_or(0, |slash| THREAD.saturating_sub(word.len() - slash - 1))
+        };
+        let after = |(start, end): (usize, usize)| end + padding(&self.line[start..end]) + 1;
+        let column = at.checked_sub(1).map_or(0, |before| after(self.places[before]));
         let is_hex = end - start >= 6 && is_hex(&self.line[start..end]);
         is_hex && self.line[..start].iter().all(|&byte| byte != b'\t') && end == column + 1 + WIDTH
     }
@@ -394,6 +401,7 @@ mod tests {
             ("     55bd9bbcd143 poly+0xa (/tmp/mix)", "|- - -  at poly"),
             (" ffffffff81f7cc5a finish_task_switch ([kernel.kallsyms])", "|- - -  at finish_task_switch"),
             (" 4624      55bd9bbcd143 poly", "|- 4624 -  at poly"),
+            (" 4624/4624       55bd9bbcd143 poly", "|4624 4624 -  at poly"),
             ("my worker 7 1/21405      55bd9bbcd143 poly", "my worker 7|1 21405 -  at poly"),
             ("   5000000      55bd9bbcd143 poly", "|- - 5000000  at poly"),
             ("a 0 0.000000: PERF_RECORD_MMAP -1/0: [0xff(0x1) @ 0]: x [kernel]_text", "record, lost 0"),

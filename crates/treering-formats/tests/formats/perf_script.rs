@@ -342,6 +342,7 @@ fn samples_that_are_a_frame_alone_are_one_each() {
         ("", "+0xa"),
         ("             mix ", ""),
         (" 4624 ", ""),
+        (" 4624/4624  ", ""),
         ("cpu-clock: ", ""),
     ] {
         let lines = format!(
