@@ -105,9 +105,13 @@ impl<'a> Corrected<'a> {
 /// one call of N was timed, and the node's costs are estimates.
 pub(crate) fn is_estimated(profile: &Profile, node: NodeId) -> bool {
     let Some(activations) = &profile.activations else { return false };
-    let timed = activations.nodes.get(node).timed;
-    let untimed = profile.tree.calls(node).saturating_sub(timed);
-    timed > 0 && untimed > profile.metadata.losses.open_activations
+    activations.nodes.get(node).timed > 0 && untimed(profile, node) > profile.metadata.losses.open_activations
+}
+
+/// How many more calls of a node there were than were timed.
+pub(crate) fn untimed(profile: &Profile, node: NodeId) -> u64 {
+    let timed = profile.activations.as_ref().map_or(0, |activations| activations.nodes.get(node).timed);
+    profile.tree.calls(node).saturating_sub(timed)
 }
 
 /// By node: how many pairs of enter and leave were paid for.

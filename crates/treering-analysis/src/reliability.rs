@@ -1,9 +1,9 @@
 //! How far the costs of functions can be trusted where calls were timed.
 
-use treering_profile::{CallBias, NodeId};
+use treering_profile::{CallBias, NodeId, RecursionRule, Unit};
 
-use crate::correct::{Corrected, is_estimated};
-use crate::graph::CallGraph;
+use crate::correct::{Corrected, is_estimated, untimed};
+use crate::graph::{CallGraph, FunctionCost};
 use crate::identity::Identity;
 
 /// How far the self cost of a function can be trusted where calls were timed.
@@ -18,6 +18,9 @@ pub struct Reliability {
     pub unresolved: bool,
     /// Whether only one of N calls was timed, so that the costs are estimates.
     pub estimated: bool,
+    /// How many calls the self cost has no part of, since they were not timed. In a flat profile it is not known what to add
+    /// for them; elsewhere it is estimated for all.
+    pub untimed: u64,
 }
 
 /// A function whose calls take less than this many times their bias is not resolved.
@@ -32,23 +35,35 @@ impl CallGraph {
             return self;
         }
         let corrected = part.metric == Some(self.basis.metric);
+        let is_flat = profile.recursion == RecursionRule::Flat
+            && profile.metrics[self.basis.metric.index()].unit == Unit::Nanoseconds;
         let identity = Identity::of(profile);
         let mut of_functions = vec![Reliability::default(); profile.functions.len()];
         for node in profile.tree.nodes() {
             let known = &mut of_functions[identity.representative(profile.tree.function(node)).index()];
-            known.estimated |= is_estimated(profile, node);
+            if is_estimated(profile, node) {
+                known.estimated = true;
+                known.untimed += if is_flat { untimed(profile, node) } else { 0 };
+            }
             let uncertainty = part.uncertainty.get(node.index()).filter(|_| corrected);
             let Some(uncertainty) = uncertainty else { continue };
             known.uncertainty = Some(known.uncertainty.unwrap_or(0).saturating_add(*uncertainty));
         }
         let least = self.basis.correction.map_or(0.0, |correction| resolved_from(&correction.bias));
         for cost in &mut self.functions {
-            let calls = cost.calls.map_or(0, |calls| calls.all);
-            let each = cost.self_cost.cost as f64 / calls.max(1) as f64;
             cost.reliability = of_functions[cost.function.index()];
+            let calls = cost.calls_of_self_cost();
+            let each = cost.self_cost.cost as f64 / calls.max(1) as f64;
             cost.reliability.unresolved = calls > 0 && each < least;
         }
         self
+    }
+}
+
+impl FunctionCost {
+    /// How many calls the self cost is of; 0 where calls were not counted.
+    pub fn calls_of_self_cost(&self) -> u64 {
+        self.calls.map_or(0, |calls| calls.all.saturating_sub(self.reliability.untimed))
     }
 }
 

@@ -213,8 +213,12 @@ impl<'a> Listing<'a> {
         if calls == 0 {
             return [String::new(), String::new(), String::new()];
         }
-        let each = |whole: u64| cost(self.unit, whole as f64 / calls as f64);
-        [grouped(calls), each(row.cost.self_cost.cost), each(row.cost.total_cost.cost)]
+        let each = |whole: u64, calls: u64| cost(self.unit, whole as f64 / calls as f64);
+        let own = match row.cost.calls_of_self_cost() {
+            0 => String::new(),
+            timed => each(row.cost.self_cost.cost, timed),
+        };
+        [grouped(calls), own, each(row.cost.total_cost.cost, calls)]
     }
 
     fn name(&self, row: &FlatRow) -> String {

@@ -51,7 +51,8 @@ fn cells(row: &FlatRow<'_>, unit: Unit, graph: &CallGraph) -> String {
         _ => cost.to_string(),
     };
     let calls = row.cost.calls.map(|calls| calls.all).filter(|&calls| calls > 0);
-    let each = calls.filter(|_| graph.has_averages()).map(|calls| match unit {
+    let costed = Some(row.cost.calls_of_self_cost()).filter(|&calls| calls > 0 && graph.has_averages());
+    let each = costed.map(|calls| match unit {
         Unit::Nanoseconds => format!("{:.4}", own as f64 / 1e6 / calls as f64),
         _ => format!("{:.2}", own as f64 / calls as f64),
     });

@@ -212,6 +212,23 @@ fn flat_profile_without_contexts_has_measured_totals() {
     );
 }
 
+/// It was divided by all calls.
+#[test]
+fn the_self_cost_of_a_call_in_a_flat_profile_is_that_of_the_timed_calls() {
+    let trace = "0 enter main\n 4000 leave main";
+    let columns = |rule| {
+        let mut profile = treering_testing::timed_trace_with(rule, trace);
+        let main = profile.tree.nodes().next_back().expect("a node");
+        profile.tree.add_calls(main, 3, 0);
+        let part = Corrected::raw(&profile);
+        let text = flat_text(&part.profile, &graph(&part, METRIC), &Style::default(), &Options::default());
+        let row = text.lines().find(|line| line.ends_with("main (estimated)")).expect("a row").to_owned();
+        row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(columns(RecursionRule::Flat)[3..5], ["4", "4.000 µs"]);
+    assert_eq!(columns(RecursionRule::Full)[3..5], ["4", "1.000 µs"]);
+}
+
 #[test]
 fn totals_that_were_not_measured_are_left_out() {
     let mut profile =
