@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use treering_formats::arc_file::{ArcFile, read, used_bytes};
 use treering_profile::{
@@ -115,6 +115,13 @@ fn is_younger(process: u32, folder: &Path) -> bool {
         .is_some_and(|((ticks, uptime), age)| younger(ticks, uptime, age))
 }
 
+/// When a file was changed or took its name: one that is moved to where another was keeps the time of its last change.
+fn changed(path: &Path) -> Option<SystemTime> {
+    let found = path.metadata().ok()?;
+    let since = Duration::new(found.ctime().try_into().ok()?, found.ctime_nsec().try_into().ok()?);
+    Some(found.modified().ok()?.max(SystemTime::UNIX_EPOCH + since))
+}
+
 fn modified(path: &Path) -> Option<SystemTime> {
     path.metadata().ok()?.modified().ok()
 }
@@ -155,7 +162,7 @@ struct Joining {
     binaries: HashMap<String, Option<Binary>>,
     arcs: HashMap<(FunctionId, FunctionId), u64>,
     lost: u64,
-    /// The binaries that were changed after calls had been counted.
+    /// The binaries that were changed or replaced after calls had been counted.
     newer: BTreeSet<String>,
 }
 
@@ -170,7 +177,7 @@ impl Joining {
     fn add(&mut self, file: &ArcFile, written: Option<SystemTime>) {
         self.lost = self.lost.saturating_add(file.lost);
         for object in &file.objects {
-            let changed = modified(Path::new(&object.path));
+            let changed = changed(Path::new(&object.path));
             if changed.zip(written).is_some_and(|(changed, written)| changed > written) {
                 self.newer.insert(object.path.clone());
             }
@@ -263,7 +270,7 @@ impl Joining {
         }
         let warning = |path| {
             format!(
-                "{path} is newer than what was counted: if it was built again since, what follows is of the wrong functions"
+                "{path} was changed or replaced since calls were counted: if it was built again, these are of the wrong functions"
             )
         };
         let warnings = self.newer.into_iter().map(warning).collect();

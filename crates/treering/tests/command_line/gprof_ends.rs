@@ -82,7 +82,15 @@ fn damaged_files_of_a_killed_run_are_named_and_the_rest_is_used() {
     let file = std::fs::File::options().append(true).open(&program).expect("it is there");
     file.set_modified(later).expect("it is ours");
     let outcome = session.run(&["gprof", "--recover"]);
-    assert!(outcome.stderr.contains("left is newer than what was counted"), "{outcome:#?}");
+    assert!(outcome.stderr.contains("left was changed or replaced since"), "{outcome:#?}");
+    // One that was built earlier and moved there; its own calls are of an earlier time still.
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("it is ours");
+    drop(file);
+    let calls = std::fs::File::options().append(true).open(count()).expect("it was counted");
+    let earlier = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    calls.set_modified(earlier).expect("it is ours");
+    let outcome = session.run(&["gprof", "--recover"]);
+    assert!(outcome.stderr.contains("left was changed or replaced since"), "{outcome:#?}");
 }
 
 /// A daemon has left its session, its folder and its terminal, and its parent has ended.
