@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use treering_proc::programs_on_path;
+use treering_translator::{stop_after_children, stop_with_program};
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -29,7 +30,10 @@ pub fn print(text: &str) -> Result<(), Failure> {
     // Ctrl-C is for the pager, which may take it for something else than its end.
     let interrupted = std::sync::Arc::new(AtomicBool::new(false));
     let heeded = signal_hook::flag::register(signal_hook::consts::SIGINT, interrupted);
+    // It puts the terminal in order when that is to stop it.
+    let _ = stop_after_children();
     let shown = start(&pager).is_some_and(|pager| show(pager, text));
+    let _ = stop_with_program(false);
     heeded.into_iter().for_each(|id| {
         signal_hook::low_level::unregister(id);
     });

@@ -134,3 +134,18 @@ fn a_program_that_another_process_stops_goes_on_when_it_is_continued() {
     });
     check_order(&shown, &["running", "handled", "stopped 3"]);
 }
+
+/// The report stopped before its pager had left the screen to the shell.
+#[test]
+fn a_pager_puts_the_terminal_in_order_before_the_shell_has_it() {
+    if installed("script").is_none() {
+        return skip("script (util-linux) is not installed");
+    }
+    let session = Session::new();
+    let path = SUSPENDED.build().expect("the compiler is installed");
+    std::fs::write(session.path("stacks.folded"), "main;work 3\n").expect("written");
+    let treering = env!("CARGO_BIN_EXE_treering");
+    let command = format!("TREERING_PAGER=\"exec '{}'\" '{treering}' report stacks.folded", path.display());
+    let shown = shown_when_stopped(&session, &command, presses(CTRL_Z));
+    check_order(&shown, &["running", "in order", "stopped 148", "back", "ended 0"]);
+}
