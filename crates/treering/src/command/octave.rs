@@ -86,12 +86,7 @@ pub struct Octave {
     quiet: bool,
 
     /// The script and its arguments
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        required_unless_present = "eval",
-        value_name = "SCRIPT ARGS"
-    )]
+    #[arg(trailing_var_arg = true, required_unless_present = "eval", value_name = "SCRIPT ARGS")]
     command: Vec<OsString>,
 }
 

@@ -655,6 +655,9 @@ fn a_script_that_cannot_run_is_explained() {
     assert!(said.contains("there is no script nowhere.m") && said.contains("hint: name the file"), "{said}");
     assert!(text(&run(&folder, TREERING, &["octave", "a"]).stderr).contains("hint: there is a.m"));
     assert!(text(&run(&folder, TREERING, &["octave", "."]).stderr).contains(". is a directory"));
+    let no_option = run(&folder, TREERING, &["octave", "--line", "a.m"]);
+    assert_eq!(no_option.status.code(), Some(2));
+    assert!(text(&no_option.stderr).contains("unexpected argument '--line'"), "{no_option:?}");
     let other = run(&folder, TREERING, &["octave", "--octave", "true", "a.m"]);
     assert!(
         text(&other.stderr).contains("Octave ended before it could be profiled"),
