@@ -155,7 +155,7 @@ wanted(nonneg,     'a number from 0').
 
 :- dynamic
     active/1,                           % what is being recorded: ports, ticks or kernel, with its data
-    profiled_within/0.                  % the goal has used the profiler of the system, which ticks and kernel use
+    profiled_within/1.                  % the goal has used the profiler of the system, under ticks or kernel
 
 refuse_nested :-
     (   active(_)
@@ -843,18 +843,19 @@ say_left_out(Start, Others) :-
 write_left_out(Out, Others) :-
     forall(member(Other, Others),
            ( others_text(Other, OthersText), line(Out, [note,OthersText]) )),
-    (   profiled_within
-    ->  within_text(Text),
+    (   profiled_within(How)
+    ->  within_text(How, Text),
         line(Out, [note,Text])
     ;   true
     ).
 
-within_text('the goal used SWI-Prolog\'s profiler itself: calls before or after that are not in this profile; ports count all').
+within_text(ticks, 'the goal used SWI-Prolog\'s profiler itself: calls before or after that are not in this profile; ports count all').
+within_text(kernel, 'the goal used SWI-Prolog\'s profiler itself, whose table is empty with clock(wall): calls after that are not in this profile; ports count all').
 
 warn_of_profiling :-
-    (   retract(profiled_within)
-    ->  within_text(Text),
-        retractall(profiled_within),
+    (   retract(profiled_within(How))
+    ->  within_text(How, Text),
+        retractall(profiled_within(_)),
         say(warning, treering(profiled_within(Text)))
     ;   true
     ).
@@ -915,7 +916,7 @@ end_ticks(Label, Start-Threads, Settings) :-
     say_left_out(Threads, Others),
     write_ticks(Settings, Label, Start, Others, Summary, File),
     report_ticks(Settings, File),
-    (   profiled_within
+    (   profiled_within(_)
     ->  warn_of_profiling
     ;   warn_of_samples(Summary)
     ).
@@ -931,14 +932,15 @@ prolog:show_profile_hook(Options) :-
     treering:show_profile(Options).
 
 %   A goal that is being profiled may call profile/1 itself. SWI-Prolog then shows the result as it does without
-%   us, and its profiler has forgotten all other calls.
+%   us, and its profiler has forgotten all other calls. Under the kernel's functions of ours, it never had any.
 
 is_outermost :-
     active(Kind),
     !,
-    (   Kind = ports(_)
+    functor(Kind, How, _),
+    (   How == ports
     ->  true
-    ;   assertz(profiled_within)
+    ;   assertz(profiled_within(How))
     ),
     fail.
 is_outermost.

@@ -344,5 +344,8 @@ fn a_goal_that_uses_the_profiler_of_the_system_is_counted_by_ports_or_said_to_mi
         let is_noted = profile.metadata.notes.iter().any(|known| known.0.starts_with(note));
         assert_eq!((calls == 3 * 465, !is_noted), (is_whole, is_whole), "{options}: {calls} {said:?}");
         assert_eq!(text(&said.stderr).contains(note), !is_whole, "{said:?}");
+        // The table of the system's profiler is empty only where that is said.
+        let has_row = text(&said.stdout).lines().any(|line| line.starts_with("boxes:nrev30/1"));
+        assert_eq!(text(&said.stderr).contains("whose table is empty"), !has_row, "{options}: {said:?}");
     }
 }
