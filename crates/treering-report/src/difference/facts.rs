@@ -19,7 +19,7 @@ pub(super) fn fact_lines(difference: &Difference) -> Vec<(&'static str, String)>
     lines.extend(changed(difference).map(|text| ("changed", text)));
     lines.extend(compilers(difference).map(|text| ("compiler", text)));
     if difference.contexts.is_none() {
-        let text = "callers were not compared: one of both has no stacks, so costs per call are averages over all callers";
+        let text = "callers were not compared: not both have stacks, so costs per call are averages over all callers";
         lines.push(("callers", text.to_owned()));
     }
     if let Some(base) = &difference.base_metric {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use treering_archive::{Archive, Error, Id};
 use treering_cache::Cache;
+use treering_report::plural;
 
 use crate::command::archive::Bucket;
 use crate::failure::{Context as _, Failure};
@@ -115,7 +116,8 @@ pub fn warn(archive: &Archive) {
         tell!("warning: {problem}; the run is not listed");
     }
     if problems.len() > MOST {
-        tell!("warning: {} more runs cannot be read and are not listed", problems.len() - MOST);
+        let more = plural((problems.len() - MOST) as u64, "run");
+        tell!("warning: {more} more cannot be read, which this list leaves out");
     }
 }
 
