@@ -1602,7 +1602,7 @@ from_shell :-
     unsetenv('TREERING_PROLOG_GOAL'),
     unsetenv('TREERING_PROLOG_OPTIONS'),
     unsetenv('TREERING_PROLOG_PROGRAM'),
-    catch(from_shell(GoalText, OptionsText, Status), Error, raised(GoalText, Error, Status)),
+    catch_with_backtrace(from_shell(GoalText, OptionsText, Status), Error, raised(GoalText, Error, Status)),
     say_if_undefined(Error, Program),
     halt(Status).
 

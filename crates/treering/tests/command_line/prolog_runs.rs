@@ -262,6 +262,23 @@ fn errors_are_those_of_swipl_and_quiet_is_quiet() {
     }
 }
 
+/// A program that loads `library(prolog_stack)` asks for the backtraces of its errors, which were not there.
+#[test]
+fn the_backtrace_that_a_program_asks_for_is_printed() {
+    let Some(prolog) = Prolog::new("backtrace") else { return };
+    let program = ":- use_module(library(prolog_stack)).\nmain :- p(2).\np(0) :- X is foo+1, print(X).\n\
+                   p(N) :- N > 0, M is N-1, p(M), print(N).\n";
+    std::fs::write(prolog.folder.join("backtrace.pl"), program).expect("written");
+    for way in [&[][..], &["--ports"], &["--clock", "wall"]] {
+        let output = treering(&prolog, &[&["-q"], way, &["backtrace.pl"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = text(&output.stderr);
+        for level in ["p(0) at", "p(1) at", "p(2) at"] {
+            assert!(said.contains(level), "{way:?}, {level}: {said}");
+        }
+    }
+}
+
 #[test]
 fn folders_of_any_name_will_do() {
     let Some(prolog) = Prolog::new("names") else { return };
