@@ -49,6 +49,8 @@ struct Propagation {
     children: Vec<Measure>,
     /// By function: how often it was called.
     calls: Vec<Calls>,
+    /// Whether calls were counted at all: files of samples may have arcs as well.
+    has_calls: bool,
     /// By function: how often no function called it.
     calls_of_root: Vec<u64>,
     /// By component: its indexes of `flows` from outside.
@@ -169,6 +171,7 @@ impl Propagation {
             components,
             children,
             calls,
+            has_calls: profile.arcs.iter().any(|arc| arc.calls > 0),
             calls_of_root,
             entering,
             calls_within,
@@ -247,7 +250,7 @@ impl Propagation {
             function: FunctionId::from_usize(at),
             self_cost: self.self_costs[at],
             total_cost,
-            calls: Some(self.calls[at]),
+            calls: self.has_calls.then_some(self.calls[at]),
             self_interval: basis.interval(self.self_costs[at]),
             // An apportioned cost is off by more than chance; the source cannot tell how much.
             total_interval: None,

@@ -33,7 +33,10 @@ pub fn tree_text(
     let unit = profile.metrics[tree.basis.metric.index()].unit;
     let scale = Scale::of(&tree.basis, unit, options.amount.unwrap_or(Amount::Percent));
     let arcs = profile.is_arcs_only();
-    let calls = arcs || profile.tree.has_calls() && tree.direction == Direction::Callees;
+    let calls = match arcs {
+        true => profile.arcs.iter().any(|arc| arc.calls > 0),
+        false => profile.tree.has_calls() && tree.direction == Direction::Callees,
+    };
     let folded = TotalSource::of(profile, tree.basis.metric) == TotalSource::Bounded;
     let rows = rows(tree, style.width.is_some());
     let flat = profile.recursion == RecursionRule::Flat;

@@ -39,7 +39,7 @@ pub(crate) fn head(view: &View<'_>, functions: &Functions, tab: &str, notes: Vec
         "functions": functions.len(),
         "threads": profile.threads.len(),
         "time": view.timeline().map(|timeline| time::head(profile, timeline)),
-        "hasCalls": profile.tree.has_calls() || !profile.arcs.is_empty(),
+        "hasCalls": profile.tree.has_calls() || profile.arcs.iter().any(|arc| arc.calls > 0),
         "countsApart": profile.has_counts_apart() && view.base_runs.is_none(),
         "noSource": !view.with_source,
         "noBlocks": view.compared.as_ref().and_then(|compared| compared.blocks.as_ref().err()),

@@ -100,6 +100,14 @@ fn measured_arcs_are_used_as_they_are() {
     assert_eq!(total(&profile, &graph, "main"), 131);
 }
 
+/// They were counted as none.
+#[test]
+fn calls_of_arcs_that_have_costs_alone_are_not_known() {
+    let arcs = [("main", "a", 0, Some(90)), ("a", "leaf", 0, Some(80))];
+    let graph = graph(&arcs_only(&[("main", 1), ("a", 10), ("leaf", 80)], &arcs));
+    assert!(!graph.has_calls() && graph.functions.iter().all(|cost| cost.calls.is_none()));
+}
+
 #[test]
 fn calls_without_an_arc_are_spontaneous() {
     let profile = arcs_only(&[("main", 5), ("handler", 7)], &[]);

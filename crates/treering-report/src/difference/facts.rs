@@ -19,8 +19,11 @@ pub(super) fn fact_lines(difference: &Difference) -> Vec<(&'static str, String)>
     lines.extend(changed(difference).map(|text| ("changed", text)));
     lines.extend(compilers(difference).map(|text| ("compiler", text)));
     if difference.contexts.is_none() {
-        let text = "callers were not compared: not both have stacks, so costs per call are averages over all callers";
-        lines.push(("callers", text.to_owned()));
+        let per_call = match difference.functions.iter().any(|change| change.split.is_some()) {
+            true => ", so costs per call are averages over all callers",
+            false => "",
+        };
+        lines.push(("callers", format!("callers were not compared: not both have stacks{per_call}")));
     }
     if let Some(base) = &difference.base_metric {
         let (base, head) = (printable(base), printable(&difference.metric));

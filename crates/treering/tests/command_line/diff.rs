@@ -610,3 +610,22 @@ fn small_changes_of_programs_under_names_of_other_lengths_are_noted() {
     let same = session.run(&["diff", "before.trg", "before.trg"]);
     assert!(!same.stderr.contains(note), "{same:#?}");
 }
+
+/// The verdict named "0 calls as before", and costs of calls of which nobody knows the number.
+#[test]
+fn calls_of_samples_in_files_of_callgrind_are_not_known() {
+    let session = Session::new();
+    for (name, hot) in [("base", 40), ("head", 90)] {
+        let folded = session.path(&format!("{name}.folded"));
+        std::fs::write(&folded, format!("main;hot {hot}\nmain;cold 60\n"))
+            .expect("the folder can be written");
+        let callgrind = format!("{name}.callgrind");
+        let mut export = session.command(&["export", "--to", "callgrind", "--yes", "-o", &callgrind]);
+        assert!(export.arg(folded).status().is_ok_and(|ended| ended.success()), "{name}");
+    }
+    let text = session.output(&["diff", "base.callgrind", "head.callgrind"]);
+    assert!(text.contains("callers were not compared: not both have stacks\n"), "{text}");
+    assert!(text.contains("mostly hot") && !text.contains("calls"), "{text}");
+    let tree = session.output(&["report", "base.callgrind", "--tree"]);
+    assert!(tree.contains("hot") && !tree.contains("% self  calls"), "{tree}");
+}
