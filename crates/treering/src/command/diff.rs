@@ -211,8 +211,10 @@ fn note_lengths(difference: &Difference, profiles: Sides<&Profile>) {
     let path = |profile: &Profile| profile.runs.first().and_then(|run| run.command.first().cloned());
     let (Some(base), Some(head)) = (path(profiles.base), path(profiles.head)) else { return };
     let change = difference.run.change().unsigned_abs() as f64;
-    let is_small = change > 0.0 && change <= SMALL * difference.run.base.cost as f64;
-    if difference.is_exact && is_small && base.len() != head.len() {
+    let is_small = change <= SMALL * difference.run.base.cost as f64;
+    // Changes of functions may make up for each other.
+    let differs = || difference.functions.iter().any(|function| function.self_cost.change() != 0);
+    if difference.is_exact && is_small && base.len() != head.len() && differs() {
         tell!(
             "note: {base} and {head} are not of one length: the loader and the C library read the program's path, and it moves \
              the stack, so that a small change may be due to that; treering compare sets it apart"
