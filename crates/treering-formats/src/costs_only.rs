@@ -47,8 +47,8 @@ pub(crate) fn costs_only(profile: &Profile) -> Cow<'_, Profile> {
     Cow::Owned(costs)
 }
 
-/// Whether the totals of functions are unknown: their stacks are not, so that they would look like self costs in formats
-/// of stacks, whose files of ours say it to our reader.
+/// Whether the totals of functions are unknown, as there are no stacks. In a format of stacks they would look like self costs,
+/// so the writers state it for our readers.
 pub(crate) fn is_flat(profile: &Profile) -> bool {
     profile.is_arcs_only() || profile.recursion == RecursionRule::Flat
 }

@@ -63,7 +63,7 @@ const OWNERS: [(&str, &str); 4] = [
     ("thread.name", "thread"),
 ];
 
-/// The attribute of a profile of ours without stacks, whose total costs are not known.
+/// The attribute by which Treering marks a profile without stacks: its total costs are not known.
 const FLAT: &str = "treering.flat";
 
 /// The attribute of a mapping that has its build-id, as GNU's linker makes them.

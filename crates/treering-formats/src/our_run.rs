@@ -1,4 +1,4 @@
-//! Facts about the run and its stacks that files of ours state in a place that other readers pass over.
+//! Facts about the run and its stacks that Treering writes where other readers pass over them.
 
 use serde::{Deserialize, Serialize};
 use treering_profile::{Profile, RecursionRule, Run};

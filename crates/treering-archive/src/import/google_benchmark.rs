@@ -69,7 +69,7 @@ fn benchmark(name: &str, entries: &[&Value], context: &Value) -> Result<Manifest
         let values: Option<Vec<f64>> = used.iter().map(|entry| entry[&name].as_f64()).collect();
         let is_metric =
             ["time", metric::CPU, metric::WALL, metric::MEMORY, metric::INSTRUCTIONS].contains(&&*name);
-        // What each repetition counted, as the results of a program that was run.
+        // The counters of each repetition become results, as those of a program that was run.
         samples.extend(
             values.filter(|_| !is_metric).map(|values| (name, Measured { unit: Unit::Count, values })),
         );

@@ -172,7 +172,7 @@ fn noise_around_a_constant_is_no_growth() {
 }
 
 /// Samples of a quadratic and a linear function, drawn with chance: the forms hold, with intervals that hold the truth.
-/// What each larger size costs more of is no noise, though none of the forms fits.
+/// A cost that rises with each size is no noise, though none of the forms fits.
 #[test]
 fn costs_that_rise_faster_than_all_forms_make_a_culprit_that_outgrows_them() {
     for (law, sizes) in [

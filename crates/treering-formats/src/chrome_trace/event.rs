@@ -24,7 +24,7 @@ pub(crate) struct Trace {
     pub(crate) ours: Option<Ours>,
 }
 
-/// What a file of ours states.
+/// Statements of a file that Treering wrote.
 pub(crate) struct Ours {
     pub(crate) metric: String,
     pub(crate) run: Option<OurRun>,

@@ -83,7 +83,7 @@ impl Nodes {
         Ok(all)
     }
 
-    /// The same for a file of ours, in which `(idle)` is a function that cost something.
+    /// The same for a file that Treering wrote, in which `(idle)` is a function that cost something.
     pub(crate) fn add_ours(
         profile: &mut Profile,
         thread: ThreadId,

@@ -55,7 +55,7 @@ fn idle_time_costs_nothing_and_times_may_step_back() {
     assert_eq!(report.notes, ["time in which nothing ran, (idle), is no cost: 0.040 ms"]);
 }
 
-/// What Treering wrote of a function with this name was lost when it was read.
+/// The cost of a function with this name was lost when a file of Treering was read.
 #[test]
 fn a_function_called_idle_keeps_its_cost() {
     let profile = read_any(b"main;(idle) 5\nmain;f 3\n").unwrap().1;

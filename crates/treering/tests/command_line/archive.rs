@@ -174,7 +174,7 @@ fn tables_take_new_runs_only_and_name_damaged_ones() {
     assert!(outcome.status.code() == Some(1) && outcome.stderr.contains("is left out"), "{outcome:#?}");
     let outcome = archive(&session, &["verify", "--archive", "kept"]);
     assert!(outcome.status.code() == Some(1) && outcome.stderr.contains(sha), "{outcome:#?}");
-    // What is shown of the others says that it is not all, in a file as well.
+    // Reports and merged files of the other runs note that one is missing.
     of_kept(&session, "merge", &["-o", "all.trg"]);
     let shown = [of_kept(&session, "flat", &[]).stdout, session.output(&["report", "all.trg"])];
     for shown in shown {
