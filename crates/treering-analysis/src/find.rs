@@ -4,7 +4,7 @@ use treering_profile::{FunctionId, Profile};
 
 use crate::basis::Basis;
 use crate::graph::{CallGraph, Presentation};
-use crate::identity::{Identity, function_name, module_name};
+use crate::identity::{Identity, function_name};
 
 /// Why no single function was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum FindError {
     Ambiguous {
         /// The name that was looked for.
         wanted: String,
-        /// The names that fit, with module or place where names are equal; largest total first.
+        /// The names that fit, as listings have them where names are equal; largest total first.
         candidates: Vec<String>,
     },
 }
@@ -40,35 +40,40 @@ impl std::error::Error for FindError {}
 
 /// Finds a function that occurs in the profile.
 ///
-/// Tries, until one fits: the exact name; the name without its arguments; the last part of a
+/// Tries, until one fits: `label`, which is how listings name a function, such as `f (a.c) [solve]`; the
+/// exact name; the label without its module; the name without its arguments; the last part of a
 /// path such as `std::vec::Vec::push`; a part of the name; and last `matches`, for patterns.
 /// Several that fit at the same step are an error that lists them.
 pub fn find_function(
     profile: &Profile,
     basis: &Basis,
     wanted: &str,
+    label: impl Fn(FunctionId) -> String,
     matches: impl Fn(&str) -> bool,
 ) -> Result<FunctionId, FindError> {
     let occurring = occurring(profile, basis);
+    let named = |id| function_name(profile, id);
+    let before_module = |label: &str| label.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(" ["));
     let before_arguments = |name: &str| name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('('));
     let last_part = |name: &str| {
         let path = name.split('(').next().unwrap_or(name);
         path.strip_suffix(wanted).is_some_and(|path| path.ends_with("::"))
     };
-    let steps: [&dyn Fn(&str) -> bool; 5] = [
-        &|name| name == wanted,
-        &before_arguments,
-        &last_part,
-        &|name| !wanted.is_empty() && name.contains(wanted),
-        &matches,
+    let steps: [&dyn Fn(FunctionId) -> bool; 7] = [
+        &|id| label(id) == wanted,
+        &|id| named(id) == wanted,
+        &|id| before_module(&label(id)),
+        &|id| before_arguments(&named(id)),
+        &|id| last_part(&named(id)),
+        &|id| !wanted.is_empty() && named(id).contains(wanted),
+        &|id| matches(&named(id)),
     ];
     for fits in steps {
-        let found: Vec<_> =
-            occurring.iter().copied().filter(|&id| fits(&function_name(profile, id))).collect();
+        let found: Vec<_> = occurring.iter().copied().filter(|&id| fits(id)).collect();
         match found[..] {
             [] => continue,
             [one] => return Ok(one),
-            _ => return Err(ambiguous(profile, wanted, &found)),
+            _ => return Err(ambiguous(profile, wanted, &label, &found)),
         }
     }
     let largest = occurring.iter().take(5).map(|&id| function_name(profile, id).into_owned()).collect();
@@ -85,16 +90,16 @@ fn occurring(profile: &Profile, basis: &Basis) -> Vec<FunctionId> {
     functions.into_iter().map(|cost| identity.representative(cost.function)).collect()
 }
 
-fn ambiguous(profile: &Profile, wanted: &str, found: &[FunctionId]) -> FindError {
+fn ambiguous(
+    profile: &Profile,
+    wanted: &str,
+    label: impl Fn(FunctionId) -> String,
+    found: &[FunctionId],
+) -> FindError {
     let describe = |&id: &FunctionId| {
-        let name = function_name(profile, id).into_owned();
+        let name = function_name(profile, id);
         let others = found.iter().filter(|&&other| function_name(profile, other) == name).count();
-        let entry = &profile.functions[id];
-        let place = match (&profile.strings[entry.file], entry.line) {
-            ("", _) => module_name(profile, id).unwrap_or("unknown module").to_owned(),
-            (file, line) => format!("{file}:{line}"),
-        };
-        if others > 1 { format!("{name} ({place})") } else { name }
+        if others > 1 { label(id) } else { name.into_owned() }
     };
     FindError::Ambiguous { wanted: wanted.to_owned(), candidates: found.iter().map(describe).collect() }
 }
@@ -107,7 +112,9 @@ mod tests {
     fn find(wanted: &str) -> Result<String, FindError> {
         let profile = treering_testing::stacks("main;draw(int);a::draw_all 3\n main;b::draw_all;push 5");
         let basis = Basis::of(&profile, MetricId::new(0));
-        let found = find_function(&profile, &basis, wanted, |name| wanted == "^m" && name.starts_with('m'));
+        let label = |id| format!("{} [here]", function_name(&profile, id));
+        let matches = |name: &str| wanted == "^m" && name.starts_with('m');
+        let found = find_function(&profile, &basis, wanted, label, matches);
         found.map(|id| function_name(&profile, id).into_owned())
     }
 
@@ -117,6 +124,12 @@ mod tests {
         assert_eq!(find("a::draw_all"), Ok("a::draw_all".to_owned()));
         assert_eq!(find("ush"), Ok("push".to_owned()));
         assert_eq!(find("^m"), Ok("main".to_owned()));
+    }
+
+    #[test]
+    fn the_name_in_listings_is_found() {
+        assert_eq!(find("push [here]"), Ok("push".to_owned()));
+        assert_eq!(find("draw(int) [here]"), Ok("draw(int)".to_owned()));
     }
 
     #[test]

@@ -9,6 +9,12 @@ use treering_profile::{FunctionId, FunctionKind, Profile, StringId};
 use crate::name::plain;
 use crate::printable::printable;
 
+/// How listings name the functions of a profile: each one by another text, as far as anything tells them apart.
+pub fn labels(profile: &Profile) -> impl Fn(FunctionId) -> String {
+    let labels = Labels::of(profile);
+    move |function| labels.with_module(function)
+}
+
 /// Names functions; with their module where the profile has more than one.
 ///
 /// Additions of compilers are left out, unless two functions would be called the same then. Those that

@@ -68,6 +68,7 @@ pub use drcov::{Binary, drcov};
 pub use facts::lines as facts;
 pub use flame_graph::{Canvas, flame_graph_svg};
 pub use flat::flat_text;
+pub use function::labels;
 pub use gcov_json::gcov_json;
 pub use growth::{GrowthView, growth_json, growth_text, growth_verdict};
 pub use histogram::histogram_text;

@@ -8,7 +8,7 @@ use treering_analysis::{
     find_function,
 };
 use treering_profile::{Arc, Function, Metric, MetricId, Profile, RecursionRule, Unit};
-use treering_report::{Options, call_graph_json, flat_json, lines_json, points_json, tree_json};
+use treering_report::{Options, call_graph_json, flat_json, labels, lines_json, points_json, tree_json};
 
 use timed::{growing, timed};
 
@@ -177,7 +177,8 @@ fn totals_that_were_not_measured_are_null_beside_their_estimates() {
             assert_eq!((&arc["total_cost"], &arc["self_cost"]), (&Value::Null, &Value::Null), "{arc}");
         }
     }
-    let function = find_function(&profile, &basis, "main", |_| false).expect("there is a main");
+    let function =
+        find_function(&profile, &basis, "main", labels(&profile), |_| false).expect("there is a main");
     let lines = parse(&lines_json(&profile, &LineTable::of(&profile, &basis, function)));
     check_documented(&lines);
     assert_eq!(lines["total_cost"], Value::Null);
@@ -243,7 +244,8 @@ fn trees() {
 #[test]
 fn lines() {
     let (profile, basis) = profile();
-    let function = find_function(&profile, &basis, "main", |_| false).expect("there is a main");
+    let function =
+        find_function(&profile, &basis, "main", labels(&profile), |_| false).expect("there is a main");
     let json = parse(&lines_json(&profile, &LineTable::of(&profile, &basis, function)));
     check_documented(&json);
     assert_eq!(json["function"], "main");

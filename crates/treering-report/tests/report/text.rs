@@ -6,7 +6,7 @@ use treering_analysis::{
 };
 use treering_profile::{MetricId, Profile, Run, Source};
 use treering_report::{
-    Amount, Options, Style, call_graph_text, flat_text, lines_text, summary, threads_text, tree_text,
+    Amount, Options, Style, call_graph_text, flat_text, labels, lines_text, summary, threads_text, tree_text,
 };
 
 const METRIC: MetricId = MetricId::new(0);
@@ -33,7 +33,8 @@ fn tree(profile: &Profile, direction: Direction, options: Options, expected: Exp
 
 fn lines(profile: &Profile, function: &str, expected: Expect) {
     let basis = basis(profile);
-    let function = find_function(profile, &basis, function, |_| false).expect("the function is there");
+    let function =
+        find_function(profile, &basis, function, labels(profile), |_| false).expect("the function is there");
     let table = LineTable::of(profile, &basis, function);
     expected.assert_eq(&lines_text(profile, &table, &Style::default(), &Options::default()));
 }

@@ -282,7 +282,7 @@ fn named_or_first(
 /// The function of that name in the head, or else in the base.
 fn find(difference: &Difference, profiles: Sides<&Profile>, name: &str) -> Result<GroupIndex, Failure> {
     let find_in = |profile: &Profile, metric: MetricId| {
-        find_function(profile, &Basis::of(profile, metric), name, |_| false)
+        find_function(profile, &Basis::of(profile, metric), name, treering_report::labels(profile), |_| false)
     };
     let metrics = difference.metrics;
     let groups = &difference.pairing.of;

@@ -419,7 +419,7 @@ impl Report {
     fn function(&self, profile: &Profile, basis: &Basis, wanted: &str) -> Result<FunctionId, Failure> {
         let regex = Regex::new(wanted);
         let matches = |name: &str| regex.as_ref().is_ok_and(|regex| regex.is_match(name));
-        find_function(profile, basis, wanted, matches).map_err(not_one)
+        find_function(profile, basis, wanted, treering_report::labels(profile), matches).map_err(not_one)
     }
 
     fn tree(&self, profile: &Profile, basis: &Basis, style: &Style) -> String {

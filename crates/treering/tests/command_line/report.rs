@@ -78,6 +78,25 @@ fn the_source_of_a_function_is_shown_with_its_costs() {
     assert!(text.contains("BURN(state, STEP)"), "the source is in the profile:\n{text}");
 }
 
+/// The hints named both alike, and the names that tell them apart were not found.
+#[test]
+fn functions_of_equal_names_are_found_by_what_listings_call_them() {
+    let session = Session::new();
+    let functions = "events: Ir\nfl=a.c\nfn=f\n1 10\nfl=b.c\nfn=f\n1 32\n";
+    std::fs::write(session.path("callgrind.out"), functions).expect("the folder can be written to");
+    let listing = session.output(&["report", "callgrind.out"]);
+    let lines = |name: &str| session.run(&["report", "callgrind.out", "--lines", name]);
+    let outcome = lines("f");
+    for (name, cost) in [("f (a.c)", 10), ("f (b.c)", 32)] {
+        assert!(listing.contains(name), "{listing}");
+        assert!(outcome.error().contains(name), "{outcome:#?}");
+        let shown: Value =
+            serde_json::from_str(&session.output(&["report", "callgrind.out", "--json", "--lines", name]))
+                .expect("it is JSON");
+        assert_eq!(shown["self_cost"], cost, "{name}");
+    }
+}
+
 #[test]
 fn a_cycle_is_named() {
     let text = recursion().output(&["report", "--callgraph"]);
