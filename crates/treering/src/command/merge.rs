@@ -39,6 +39,10 @@ pub struct Merge {
     force: bool,
 }
 
+/// Noted where no run can be told from the others any more.
+pub(super) const RUNS_ADDED_UP: &str = "threads of equal name were added up over all runs: each stands under the run and \
+    the numbers of its first, and intervals leave out how runs differ";
+
 /// The part of a note that says so.
 const NO_AVERAGES: &str = "what a call costs on average";
 
@@ -59,6 +63,9 @@ impl Merge {
         let mut merged = merge_runs(&profiles);
         if self.collapse {
             merged = collapse(&merged);
+            if merged.runs.len() > 1 {
+                merged.metadata.note(RUNS_ADDED_UP);
+            }
         }
         drop(merging);
         note_joined(&mut merged, &profiles);

@@ -49,6 +49,26 @@ fn the_order_does_not_matter() {
     assert_eq!(sorted(&ab), sorted(&ba));
 }
 
+/// The costs of all runs stood under the first, as those of `--run 1`.
+#[test]
+fn runs_that_were_added_up_are_not_shown_alone() {
+    let session = Session::new();
+    for (file, stacks) in [("a.folded", "main;f 10\n"), ("b.folded", "main;g 30\n")] {
+        std::fs::write(session.path(file), stacks).expect("the folder can be written to");
+    }
+    session.output(&["merge", "--collapse", "a.folded", "b.folded", "-o", "both.trg"]);
+    assert_eq!(session.json("--flat", &["both.trg"])["run"]["run_cost"], 40);
+    for run in ["1", "2"] {
+        let outcome = session.run(&["report", "both.trg", "--run", run]);
+        assert!(outcome.error().contains("runs cannot be told apart"), "{outcome:#?}");
+    }
+    let listing = session.output(&["report", "both.trg", "--threads"]);
+    assert!(listing.contains("added up over all runs"), "{listing}");
+
+    session.output(&["merge", "--collapse", "a.folded", "-o", "one.trg"]);
+    session.output(&["report", "one.trg", "--run", "1"]);
+}
+
 #[test]
 fn a_file_that_cannot_be_read_leaves_no_result() {
     let session = Session::new();

@@ -4,6 +4,7 @@ use regex::Regex;
 use treering_analysis::{Basis, FunctionSet, OwnerCost, Selection, thread_costs};
 use treering_profile::{MetricId, Profile, Thread};
 
+use crate::command::merge::RUNS_ADDED_UP;
 use crate::failure::Failure;
 
 // The part of the profile to show.
@@ -142,6 +143,12 @@ impl Part {
     fn threads(&self, profile: &Profile) -> Result<Option<Vec<bool>>, Failure> {
         if self.thread.is_none() && self.run.is_none() {
             return Ok(None);
+        }
+        if self.run.is_some() && profile.metadata.notes.iter().any(|note| note.0 == RUNS_ADDED_UP) {
+            return Err(Failure::new(
+                "its runs cannot be told apart: they were added up by merge --collapse",
+            )
+            .hint("treering merge without --collapse keeps each"));
         }
         let of_run = |thread: &Thread| {
             let run = profile.processes[thread.process.index()].run.index();
