@@ -1,6 +1,6 @@
 //! The facts of a run to know before its numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use treering_analysis::{Basis, samples_metric};
 use treering_profile::{Losses, MetricId, Profile};
@@ -34,13 +34,13 @@ impl<'a> Facts<'a> {
         Self { profile, metric: basis.metric, run_cost: basis.run.cost, unlisted, samples }
     }
 
-    /// The command, and how many runs of it there are if there are several.
+    /// The command, and how many runs of it there are if there are several; different ones in the order of runs.
     pub(crate) fn command(&self) -> Option<String> {
         let mut commands: Vec<String> =
             self.profile.runs.iter().map(|run| command_line(&run.command)).collect();
         let runs = commands.len() as u64;
-        commands.sort();
-        commands.dedup();
+        let mut seen = HashSet::new();
+        commands.retain(|command| seen.insert(command.clone()));
         let named = commands.join(" | ");
         match (named.is_empty(), runs) {
             (true, _) => None,

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 use treering_formats::trg;
-use treering_profile::{Frame, Function, Metric, Module, ModuleKind, Profile, RecursionRule, Unit};
+use treering_profile::{Frame, Function, Metric, Module, ModuleKind, Profile, RecursionRule, Run, Unit};
 use treering_testing::programs::{KNOWN_SHARES, RECURSION};
 
 use crate::session::{Session, program, words};
@@ -47,6 +47,22 @@ fn the_order_does_not_matter() {
         rows
     };
     assert_eq!(sorted(&ab), sorted(&ba));
+}
+
+/// They stood in the order of the alphabet, so another than the first named was run 1.
+#[test]
+fn commands_are_named_in_the_order_of_the_runs() {
+    let session = Session::new();
+    let mut profile = treering_testing::stacks("main;f 10");
+    for (file, name) in [("a.trg", "./zebra"), ("b.trg", "./ant"), ("c.trg", "./zebra")] {
+        profile.runs = vec![Run { command: vec![name.to_owned()], ..Run::default() }];
+        let mut bytes = Vec::new();
+        trg::write(&profile, &mut bytes).expect("memory takes all");
+        std::fs::write(session.path(file), bytes).expect("the folder can be written to");
+    }
+    session.output(&["merge", "a.trg", "b.trg", "c.trg", "-o", "all.trg"]);
+    let listing = session.output(&["report", "all.trg"]);
+    assert!(listing.contains("./zebra | ./ant (3 runs)"), "{listing}");
 }
 
 /// The costs of all runs stood under the first, as those of `--run 1`.
