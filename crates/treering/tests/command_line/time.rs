@@ -170,6 +170,19 @@ fn marks_of_a_program_divide_its_run_into_phases() {
     assert!(session.run(&["report", "--phase", "load"]).error().contains("does not know when"));
 }
 
+/// The error said that the profile has no times, where the chosen thread did nothing in the part.
+#[test]
+fn an_empty_part_has_no_timeline_for_want_of_cost() {
+    let session = Session::new();
+    let trace = r#"{"traceEvents":[
+        {"ph":"X","pid":1,"tid":1,"ts":0,"dur":90000,"name":"f"},
+        {"ph":"X","pid":1,"tid":2,"ts":0,"dur":10000,"name":"g"}]}"#;
+    std::fs::write(session.path("trace.json"), trace).expect("the folder can be written to");
+    session.output(&["report", "trace.json", "--timeline", "--thread", "2"]);
+    let outcome = session.run(&["report", "trace.json", "--timeline", "--thread", "2", "--from", "50ms"]);
+    assert!(outcome.error().contains("no time is in the part to show"), "{outcome:#?}");
+}
+
 #[test]
 fn parts_that_cannot_be_are_refused_with_the_nearest() {
     let session = Session::new();

@@ -21,6 +21,9 @@ impl Report {
         let Some(course) = TimeCourse::of(profile, basis.metric, times, cells) else {
             let metric = &profile.metrics[basis.metric.index()].name;
             let file = self.file.display();
+            if profile.run_cost(basis.metric) == 0 {
+                return Err(Failure::new(format_args!("{file}: no {metric} is in the part to show")));
+            }
             return Err(Failure::new(format_args!("{file}: the profile does not know when {metric} arose")));
         };
         Ok(match self.json {
