@@ -7,6 +7,7 @@ use treering_profile::{FunctionKind, MetricId, Profile, RecursionRule, Run, plur
 pub(crate) enum Part {
     Arcs,
     Calls,
+    Code,
     Command,
     CostsOutside,
     FunctionKinds,
@@ -35,6 +36,9 @@ impl Part {
                 "arcs: the profile has no stacks, so each function is a stack of its own",
             ),
             Self::Calls => (profile.tree.has_calls(), "call counts"),
+            Self::Code => {
+                (!profile.code.is_empty(), "executions of code, and with them what lines of source cost")
+            }
             Self::Command => {
                 let is_known = |run: &Run| !run.command.is_empty() || run.duration_ns > 0;
                 let text = match profile.runs.len() {

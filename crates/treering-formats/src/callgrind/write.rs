@@ -57,7 +57,10 @@ fn write_with(profile: &Profile, estimated: bool, output: impl Write) -> io::Res
     writer.header(&events, instructions.is_some())?;
     match instructions {
         Some(instructions) => writer.instructions(&instructions)?,
-        None => writer.functions(&Functions::of(profile))?,
+        None => {
+            dropped.note_parts(profile, &[Part::Code]);
+            writer.functions(&Functions::of(profile))?;
+        }
     }
     writer.costs_line("totals:", &run_costs(profile))?;
     writer.output.flush()?;

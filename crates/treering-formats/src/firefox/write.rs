@@ -100,7 +100,7 @@ fn dropped(profile: &Profile, metric: MetricId) -> Dropped {
     let mut dropped = Dropped::default();
     dropped.note_other_metrics(profile, metric, None);
     dropped.note_sampling(profile, metric);
-    dropped.note_parts(profile, &[Part::InnermostLines, Part::Calls, Part::Arcs, Part::Runs]);
+    dropped.note_parts(profile, &[Part::InnermostLines, Part::Code, Part::Calls, Part::Arcs, Part::Runs]);
     dropped.note_details(profile);
     dropped
 }

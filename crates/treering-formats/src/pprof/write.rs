@@ -67,11 +67,13 @@ pub fn size(profile: &Profile) -> u64 {
 }
 
 fn dropped(profile: &Profile) -> Dropped {
-    use Part::{Arcs, Calls, CostsOutside, FunctionKinds, Marks, RandomIntervals, Runs, Sources, Times};
+    use Part::{
+        Arcs, Calls, Code, CostsOutside, FunctionKinds, Marks, RandomIntervals, Runs, Sources, Times,
+    };
     let mut dropped = Dropped::default();
     dropped.note_parts(
         profile,
-        &[Times, Marks, Calls, Arcs, Runs, FunctionKinds, CostsOutside, Sources, RandomIntervals],
+        &[Times, Marks, Code, Calls, Arcs, Runs, FunctionKinds, CostsOutside, Sources, RandomIntervals],
     );
     dropped.note_details(profile);
     dropped

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use treering_testing::programs::{KNOWN_SHARES, installed};
+use treering_testing::programs::{KNOWN_SHARES, RECURSION, installed};
 
-use crate::session::{Session, program};
+use crate::session::{Session, program, words};
 use crate::skip;
 
 fn recording() -> Session {
@@ -194,4 +194,21 @@ fn the_profile_of_the_last_recording_is_exported_if_no_other_is_named() {
     let said = session.run(&["merge", "a.folded", "-o", "treering.trg"]).stderr;
     assert!(said.contains("wrote 1 run, 1 thread, "), "{said}");
     assert_eq!(session.output(&["export", "--to", "folded"]), "main;work 7\n");
+}
+
+/// Lines of counted code follow from its executions, which these formats do not hold; nothing said so.
+#[test]
+fn lost_lines_of_counted_trees_are_told() {
+    let session = Session::new();
+    let path = RECURSION.build().expect("the compiler is installed");
+    let mut count = words(&["count", "--tree", "-q", "-o", "counted.trg", "--"]);
+    count.extend(program(&path, &["5", "5"]));
+    if !session.run(&count).status.success() {
+        return skip("this machine refuses to count");
+    }
+    for format in ["callgrind", "pprof", "otlp", "firefox"] {
+        let outcome = session.run(&["export", "counted.trg", "--to", format, "-o", "exported", "--force"]);
+        assert!(outcome.status.success(), "{outcome:#?}");
+        assert!(outcome.stderr.contains("dropped: executions of code"), "{format}: {outcome:#?}");
+    }
 }
