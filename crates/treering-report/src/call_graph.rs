@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use treering_analysis::{
     Arc, ArcSource, CallGraph, Calls, Detail, Details, Growth, Part, Presentation, TotalSource,
 };
-use treering_profile::{FunctionId, Profile};
+use treering_profile::{FunctionId, Profile, RecursionRule};
 
 use crate::columns::{DetailColumns, growth_line};
 use crate::exact_column::ExactColumns;
@@ -79,6 +79,8 @@ struct Listing<'a> {
     called: usize,
     /// Whether recursive calls have a line of their own, as in SWI-Prolog's profiler.
     names_recursion: bool,
+    /// Whether calls of functions by themselves share a node with the call from outside.
+    folds_recursion: bool,
 }
 
 /// The label for the callers of recursive calls.
@@ -97,6 +99,9 @@ impl<'a> Listing<'a> {
             };
         }
         let labels = Labels::of(profile);
+        let tree = &profile.tree;
+        let folds_recursion = profile.recursion != RecursionRule::Full
+            && tree.nodes().any(|node| tree.recursive_calls(node) > 0);
         let details = Details::of(profile, graph.basis.metric);
         let columns = DetailColumns::of(&details, unit, options.statistics, most_ports(profile));
         let names = graph.functions.iter().map(|cost| {
@@ -119,6 +124,7 @@ impl<'a> Listing<'a> {
             cycle_numbers,
             left_out,
             names_recursion: details.has_ports || profile.metadata.parameters.contains_key("system"),
+            folds_recursion,
             details,
             columns,
             exact: ExactColumns::of(profile, graph),
@@ -494,7 +500,7 @@ impl<'a> Listing<'a> {
                 "(time unresolved): calls are exact, but a call is too short to be told from measuring it",
             );
         }
-        lines.extend(self.columns.legend(corrected));
+        lines.extend(self.columns.legend(corrected, self.folds_recursion));
         let mut text = self.style.dim(&format!("\n{}", self.style.wrap_lines(&lines.join("\n"))));
         text.push('\n');
         text

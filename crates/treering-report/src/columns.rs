@@ -71,11 +71,15 @@ impl DetailColumns {
         format!("argument of {} to {}: {calls}, {each} each", grouped(least), grouped(greatest))
     }
 
-    /// The meaning of the columns; `corrected` when the call bias was taken away.
-    pub(crate) fn legend(&self, corrected: bool) -> Vec<&'static str> {
+    /// The meaning of the columns; `corrected` when the call bias was taken away, `folded` when calls of functions
+    /// by themselves share a node with the call from outside.
+    pub(crate) fn legend(&self, corrected: bool, folded: bool) -> Vec<&'static str> {
         let mut lines = Vec::new();
         if self.statistics {
             lines.push("mean, least, greatest, SD: of the total costs of single activations");
+            if folded {
+                lines.push("of a function that calls itself, each line has these calls too, not those by its caller alone");
+            }
             lines.push(
                 "calm: mean of those that took less than twice the least so far, so were most likely not interrupted",
             );

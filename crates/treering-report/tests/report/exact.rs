@@ -321,6 +321,19 @@ fn call_graph_tells_how_costs_grow_for_each_caller() {
     assert_eq!(lines(&single, 0.0), ["grows as n^2.00 (2.00 to 2.00)"]);
 }
 
+/// A line said 1/1 calls and a mean of all three, without a word.
+#[test]
+fn statistics_of_recursive_calls_are_explained_where_they_share_a_line() {
+    let trace = "0 enter main\n 1 enter f\n 2 enter f\n 3 leave f\n 4 leave f\n 9 leave main";
+    for (rule, explained) in [(RecursionRule::Direct, true), (RecursionRule::Full, false)] {
+        let profile = treering_testing::timed_trace_with(rule, trace);
+        let options = Options { statistics: true, ..Options::default() };
+        let part = correct(&profile);
+        let text = call_graph_text(&part.profile, &graph(&part, METRIC), &Style::default(), &options);
+        assert_eq!(text.contains("of a function that calls itself"), explained, "{rule:?}:\n{text}");
+    }
+}
+
 #[test]
 fn call_graph_with_statistics_of_single_calls() {
     let mut profile = timed();
