@@ -60,8 +60,8 @@ fn a_question_about_a_name_that_no_run_has_is_noted() {
     assert_eq!(versions, "note: no run is of the version 1.1; there are: 1.0\n");
     assert_eq!(said("outliers", &["--project", "solve"]), "");
     assert_eq!(said("flat", &["--metric", "CPU"]), "note: no run has the metric CPU; there are: samples\n");
-    let callers = said("callers", &["--function", "wrok"]);
-    assert!(callers.starts_with("note: no run has the function wrok; there are: work, "), "{callers}");
+    let callers = said("callers", &["--function", "worker"]);
+    assert!(callers.starts_with("note: no run has the function worker; there are: work, "), "{callers}");
     let later = said("flat", &["--since", "2199-01-01"]);
     assert!(later.starts_with("note: no run is of 2199-01-01 or later; the last one is of 20"), "{later}");
     assert_eq!(said("flat", &["--metric", "samples", "--since", "1980-01-01"]), "");
