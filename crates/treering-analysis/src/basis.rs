@@ -18,7 +18,8 @@ pub struct Basis {
     pub samples: Option<MetricId>,
     /// The run cost: the sum of all self costs.
     pub run: Measure,
-    /// The same for each run of a merged profile, by run index; none for a part that does not have all of them.
+    /// The same for each run of a merged profile, by run index; none for a part that does not have all of them, and
+    /// where runs were added up.
     pub runs: Vec<Measure>,
     /// The correction of the costs, if there was one.
     pub correction: Option<Correction>,
@@ -49,8 +50,12 @@ impl Basis {
         for (node, run) in profile.tree.nodes().zip(node_runs(profile)) {
             runs[run.index()] += columns.self_cost(node);
         }
+        let run = runs.iter().copied().sum();
+        if !profile.has_runs_apart() {
+            runs.clear();
+        }
         let weights = profile.metrics[metric.index()].weights().cloned();
-        Self { metric, samples, run: runs.iter().copied().sum(), runs, correction: None, weights }
+        Self { metric, samples, run, runs, correction: None, weights }
     }
 
     /// The basis of a part. Runs of which it has no thread do not tell how much runs differ.

@@ -313,7 +313,7 @@ fn sides_interval(sides: &Sides<Prepared<'_>>) -> Option<(f64, f64)> {
     let runs = sides.as_ref().map(|side| &side.graph.basis.runs);
     let largest = runs.base.iter().chain(runs.head).map(|run| run.cost).max()?.max(1) as f64;
     let number = runs.base.len();
-    if number < RUNS_FOR_SPREAD {
+    if number.min(runs.head.len()) < RUNS_FOR_SPREAD {
         return None;
     }
     let half_width = |runs: &[Measure]| {

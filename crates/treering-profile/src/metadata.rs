@@ -42,6 +42,10 @@ impl Metadata {
     /// costs and calls: costs divided by calls would be no averages.
     pub const CALLS_APART: &str = "metrics without averages";
 
+    /// Noted where costs of several runs stand under the first, so that none can be told from the others.
+    pub const RUNS_ADDED_UP: &str = "threads of equal name were added up over all runs: each stands under the run and \
+        the numbers of its first, and intervals leave out how runs differ";
+
     /// States that another tool collected the profile, whose files do not say what it lost.
     pub fn set_foreign(&mut self, collector: impl Into<String>) {
         self.collector = collector.into();

@@ -179,6 +179,11 @@ impl Profile {
         !apart.is_some_and(|names| names.split(" | ").any(|apart| apart == name))
     }
 
+    /// Whether each run has its own costs, rather than the first those of all.
+    pub fn has_runs_apart(&self) -> bool {
+        self.metadata.notes.iter().all(|note| note.0 != Metadata::RUNS_ADDED_UP)
+    }
+
     /// Adds a run.
     pub fn add_run(&mut self, run: Run) -> RunId {
         self.runs.push(run);

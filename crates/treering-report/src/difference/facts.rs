@@ -41,6 +41,9 @@ pub(super) fn fact_lines(difference: &Difference) -> Vec<(&'static str, String)>
                 "{} each; the interval of the run is that of their means",
                 plural(runs.head as u64, "run")
             ),
+            None if runs.base.max(runs.head) > 1 => {
+                "how much runs differ is not known: it takes three of each, not added up; record --runs 5 tells".to_owned()
+            }
             None => "one run each: how much runs differ is not known; record --runs 5 tells".to_owned(),
         };
         lines.push(("runs", text));

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use treering_analysis::{NotJoinable, Unmatched, join};
 use treering_formats::{Format, trg};
-use treering_profile::{Note, Profile, Thread, merge_runs};
+use treering_profile::{Metadata, Note, Profile, Thread, merge_runs};
 use treering_report::plural;
 
 use crate::failure::{Failure, Outcome};
@@ -39,10 +39,6 @@ pub struct Merge {
     force: bool,
 }
 
-/// Noted where no run can be told from the others any more.
-pub(super) const RUNS_ADDED_UP: &str = "threads of equal name were added up over all runs: each stands under the run and \
-    the numbers of its first, and intervals leave out how runs differ";
-
 /// The part of a note that says so.
 const NO_AVERAGES: &str = "what a call costs on average";
 
@@ -64,7 +60,7 @@ impl Merge {
         if self.collapse {
             merged = collapse(&merged);
             if merged.runs.len() > 1 {
-                merged.metadata.note(RUNS_ADDED_UP);
+                merged.metadata.note(Metadata::RUNS_ADDED_UP);
             }
         }
         drop(merging);

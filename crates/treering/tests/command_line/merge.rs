@@ -85,6 +85,34 @@ fn runs_that_were_added_up_are_not_shown_alone() {
     session.output(&["report", "one.trg", "--run", "1"]);
 }
 
+/// All costs were those of one run and the others had none, so runs seemed to differ by several hundred percent.
+#[test]
+fn how_runs_that_were_added_up_differ_is_not_known_to_a_difference() {
+    let session = Session::new();
+    let mut profile = treering_testing::stacks("main;f 1000");
+    profile.runs = vec![Run::default()];
+    let mut bytes = Vec::new();
+    trg::write(&profile, &mut bytes).expect("memory takes all");
+    std::fs::write(session.path("a.trg"), bytes).expect("the folder can be written to");
+    for (file, options) in
+        [("all.trg", &["a.trg"][..]), ("apart.trg", &["a.trg"]), ("sum.trg", &["a.trg", "--collapse"])]
+    {
+        session.output(&[&["merge", "a.trg", "a.trg", "-o", file], options].concat());
+    }
+    for (base, head, is_known) in
+        [("all.trg", "apart.trg", true), ("sum.trg", "sum.trg", false), ("all.trg", "sum.trg", false)]
+    {
+        let told = session.output(&["diff", "--json", base, head]);
+        let told: Value = serde_json::from_str(&told).expect("it is JSON");
+        assert_eq!(
+            told["verdict"]["change_low"].is_number(),
+            is_known,
+            "{base}, {head}: {:#}",
+            told["verdict"]
+        );
+    }
+}
+
 #[test]
 fn a_file_that_cannot_be_read_leaves_no_result() {
     let session = Session::new();

@@ -4,7 +4,6 @@ use regex::Regex;
 use treering_analysis::{Basis, FunctionSet, OwnerCost, Selection, thread_costs};
 use treering_profile::{MetricId, Profile, Thread};
 
-use crate::command::merge::RUNS_ADDED_UP;
 use crate::failure::Failure;
 
 // The part of the profile to show.
@@ -144,7 +143,7 @@ impl Part {
         if self.thread.is_none() && self.run.is_none() {
             return Ok(None);
         }
-        if self.run.is_some() && profile.metadata.notes.iter().any(|note| note.0 == RUNS_ADDED_UP) {
+        if self.run.is_some() && !profile.has_runs_apart() {
             return Err(Failure::new(
                 "its runs cannot be told apart: they were added up by merge --collapse",
             )
