@@ -98,12 +98,14 @@ fn a_part_shows_the_phase_that_ran_then() {
     let course = report(&session, "treering.trg", &["--timeline"]);
     let cells = course["cells"].as_u64().expect("it has cells");
     let hottest: Vec<_> = course["hottest"].as_array().expect("a list").iter().collect();
-    // Each phase is one run of cells that is longer than all else together.
-    for phase in ["load", "solve", "store"] {
-        let of = |row: &&&Value| row["function"] == phase;
-        let length: u64 = hottest.iter().filter(of).filter_map(|row| row["cells"].as_u64()).sum();
-        assert!(length > cells / 5, "{phase}: {course:#}");
-    }
+    // How long each takes by the clock depends on what else the machine does.
+    let longest_of = |phase: &str| {
+        let rows = hottest.iter().filter(|row| row["function"] == phase);
+        let longest = rows.max_by_key(|row| row["cells"].as_u64()).expect("it is the hottest somewhere");
+        longest["first_cell"].as_u64().expect("a number")
+    };
+    let begins = ["load", "solve", "store"].map(longest_of);
+    assert!(begins.is_sorted(), "{course:#}");
     let middle =
         hottest.iter().filter(|row| row["function"] == "solve").max_by_key(|row| row["cells"].as_u64());
     let middle = middle.expect("it is there");
