@@ -1,6 +1,6 @@
 //! `treering merge`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -54,6 +54,7 @@ impl Merge {
             return self.join(&opened);
         }
         self.check_kinds(&opened)?;
+        self.warn_of_repeated_files();
         let profiles: Vec<_> = opened.iter().map(|opened| &opened.profile).collect();
         let merging = Working::on(format!("merging {}", plural(profiles.len() as u64, "profile")));
         let mut merged = merge_runs(&profiles);
@@ -78,6 +79,16 @@ impl Merge {
             self.output.display()
         );
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Names files that are given more than once, as overlapping patterns do.
+    fn warn_of_repeated_files(&self) {
+        let mut known = HashSet::new();
+        for file in &self.files {
+            if file.canonicalize().is_ok_and(|real| !known.insert(real)) {
+                tell!("warning: {} is named more than once: its costs are added each time", file.display());
+            }
+        }
     }
 
     fn write(&self, profile: &Profile) -> Result<(), Failure> {

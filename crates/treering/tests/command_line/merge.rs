@@ -392,3 +392,16 @@ fn metrics_of_one_name_are_chosen_with_their_units() {
     let outcome = session.run(&["diff", "both.trg", "both.trg", "--metric", "size"]);
     assert!(outcome.error().contains("several metrics: size:bytes, size:count"), "{outcome:#?}");
 }
+
+#[test]
+fn files_that_are_named_twice_are_told() {
+    let session = Session::new();
+    for (file, stacks) in [("a.folded", "main;f 10\n"), ("b.folded", "main;f 10\n")] {
+        std::fs::write(session.path(file), stacks).expect("the folder can be written to");
+    }
+    let twice = session.run(&["merge", "a.folded", "b.folded", "./a.folded", "-o", "all.trg"]);
+    let warning = "warning: ./a.folded is named more than once: its costs are added each time\n";
+    assert!(twice.stderr.starts_with(warning), "{twice:#?}");
+    let equal = session.run(&["merge", "a.folded", "b.folded", "-o", "all.trg"]);
+    assert!(!equal.stderr.contains("warning"), "{equal:#?}");
+}
