@@ -171,7 +171,6 @@ fn noise_around_a_constant_is_no_growth() {
     assert_eq!((scaling.run.form, &scaling.culprit), (N, &None));
 }
 
-/// Samples of a quadratic and a linear function, drawn with chance: the forms hold, with intervals that hold the truth.
 /// A cost that rises with each size is no noise, though none of the forms fits.
 #[test]
 fn costs_that_rise_faster_than_all_forms_make_a_culprit_that_outgrows_them() {
@@ -202,6 +201,7 @@ fn costs_that_end_at_the_fastest_form_do_not_outgrow_it() {
     assert!(scaling.run.form == Form::FASTEST && !scaling.run.outgrows(), "{:?}", scaling.run);
 }
 
+/// Samples of a quadratic and a linear function, drawn with chance: the forms hold, with intervals that hold the truth.
 #[test]
 fn sampled_costs_have_intervals_that_hold_the_slope() {
     let mut random = fastrand::Rng::with_seed(7);
