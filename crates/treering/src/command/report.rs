@@ -28,6 +28,7 @@ use crate::working::Working;
 use crate::{pager, terminal};
 
 pub use part::Part;
+use time_part::subtract_bias;
 pub use time_part::{Moment, TimePart};
 
 /// Show where the cost went: flat profile, call graph, tree, callers or lines
@@ -287,6 +288,12 @@ impl Report {
 
     /// The wall time that costs are responsible for, as a metric.
     fn latency(&self, profile: &mut Profile) -> Result<MetricId, Failure> {
+        if !self.raw {
+            subtract_bias(
+                profile,
+                "the cost of measuring is subtracted from each function in proportion to its time",
+            );
+        }
         let time = default_metric(profile).and_then(|metric| profile.add_latency(metric));
         time.ok_or_else(|| {
             let file = self.file.display();

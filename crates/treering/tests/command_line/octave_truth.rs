@@ -239,6 +239,25 @@ outer (20);
     assert!(!String::from_utf8_lossy(&changed.stdout).contains("r += slow"), "{said}");
 }
 
+/// The whole run was shown with the cost of measuring, and parts of it without.
+#[test]
+fn latency_is_without_the_cost_of_measuring() {
+    let Some(folder) = octave("latency") else { return };
+    let output = treering(&folder, &["octave", "--eval", "for i = 1:5000, sin (i); end"]);
+    assert!(output.status.success(), "{output:?}");
+    let cost = |options: &[&str]| {
+        let report = treering(&folder, &[&["report", "--json"], options].concat());
+        let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("it is JSON");
+        report["run"]["run_cost"].as_f64().expect("a cost")
+    };
+    let (time, measured) = (cost(&[]), cost(&["--raw"]));
+    assert!(time < measured, "{time} of {measured}");
+    for (options, right) in [(&[][..], time), (&["--raw"], measured)] {
+        let latency = cost(&[&["--metric", "latency"], options].concat());
+        assert!((latency / right - 1.0).abs() < 1e-4, "{options:?}: {latency} for {right}");
+    }
+}
+
 /// The lines of the new text were shown as those that had run.
 #[test]
 fn a_file_that_the_run_changes_is_named() {

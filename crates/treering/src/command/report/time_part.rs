@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::str::FromStr;
 
-use treering_analysis::{Corrected, correct};
+use treering_analysis::correct;
 use treering_profile::{NoPart, Profile};
 
 use crate::failure::Failure;
@@ -93,15 +93,11 @@ impl TimePart {
         if self.is_everything() {
             return Ok(());
         }
-        let corrected = if raw { Corrected::raw(profile) } else { correct(profile) };
-        if corrected.removed > 0 {
-            let mut without = corrected.profile.into_owned();
-            without.metadata.call_bias = None;
-            without.metadata.note(
-                "the cost of measuring is subtracted from each function in proportion to its time in the part"
-                    .to_owned(),
+        if !raw {
+            subtract_bias(
+                profile,
+                "the cost of measuring is subtracted from each function in proportion to its time in the part",
             );
-            *profile = without;
         }
         let ranges = self.ranges(profile)?;
         let part = profile.part(&ranges).map_err(|error| explained(error, profile, &ranges))?;
@@ -171,6 +167,17 @@ impl TimePart {
             )));
         }
         Ok(std::iter::once(from..to).collect())
+    }
+}
+
+/// Subtracts the cost of measuring, if it is known, for what is worked out of a function's costs over time. A note says so.
+pub fn subtract_bias(profile: &mut Profile, note: &str) {
+    let corrected = correct(profile);
+    if corrected.removed > 0 {
+        let mut without = corrected.profile.into_owned();
+        without.metadata.call_bias = None;
+        without.metadata.note(note.to_owned());
+        *profile = without;
     }
 }
 
