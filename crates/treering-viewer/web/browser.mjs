@@ -40,6 +40,9 @@ const SIGHTS = {
   callers: { view: "callers" },
 };
 
+/** By theme: how many texts of each look were checked for their contrast. */
+const looks = { light: {}, dark: {} };
+
 const browser = await launch();
 
 async function open(page, file, hash = "") {
@@ -294,26 +297,29 @@ async function show(page, change, what) {
 }
 
 /**
- * Colours are all that differs between the themes. Contrast, which takes most of the time, is looked at in the first three of
- * all texts that look alike: those whose elements have the same tags, classes and styles up to the root.
+ * Colours are all that differs between the themes. Contrast, which takes most of the time, is checked in the first three texts of
+ * each look, in all views and pages: texts look alike whose elements have the same tags, classes and styles up to the root.
  */
 async function accessible(page, theme, what) {
   if (await page.evaluate(() => window.axe === undefined)) await page.evaluate(axe);
-  const faults = await page.evaluate(async (alike, rules) => {
-    const kinds = new Map();
-    const kind = (one) => one ? `${kind(one.parentElement)} ${one.tagName}.${one.getAttribute("class")}[${one.getAttribute("style")?.replace(/-?\d+(\.\d+)?(px|%)/g, "")}]` : "";
-    const texts = [...document.querySelectorAll("body *")].filter((one) => [...one.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim()));
-    const include = texts.filter((one) => {
-      const seen = kinds.get(kind(one)) ?? 0;
-      kinds.set(kind(one), seen + 1);
-      return seen < alike;
+  const [faults, counts] = await page.evaluate(async (counts, enough, isFull) => {
+    const ends = (one) => [one.tagName, one.getAttribute("class"), one.getAttribute("style")?.replace(/-?\d+(\.\d+)?(px|%)/g, "")].join(".");
+    const look = (one) => (one ? `${look(one.parentElement)} ${ends(one)}` : "");
+    const hasText = (one) => [...one.childNodes].some((child) => child.nodeType === Node.TEXT_NODE && child.data.trim());
+    const include = [...document.querySelectorAll("body *")].filter((one) => {
+      if (!hasText(one)) return false;
+      const of = look(one);
+      counts[of] = (counts[of] ?? 0) + 1;
+      return counts[of] <= enough;
     });
     const violations = async (context, options) => (await window.axe.run(context, { resultTypes: ["violations"], ...options })).violations;
-    const found = [...await violations({ include }, { runOnly: ["color-contrast"] }), ...rules ? await violations(document, { rules: { "color-contrast": { enabled: false } } }) : []];
-    return found
+    const found = include.length ? await violations({ include }, { runOnly: ["color-contrast"] }) : [];
+    if (isFull) found.push(...await violations(document, { rules: { "color-contrast": { enabled: false } } }));
+    return [found
       .filter((one) => one.impact === "serious" || one.impact === "critical")
-      .map((one) => `${one.id}: ${one.nodes.length} × ${one.nodes[0].html.slice(0, 160)}`);
-  }, 3, theme !== "dark");
+      .map((one) => `${one.id}: ${one.nodes.length} × ${one.nodes[0].html.slice(0, 160)}`), counts];
+  }, looks[theme], 3, theme !== "dark");
+  looks[theme] = counts;
   check(faults.length === 0, `axe-core finds nothing serious in ${what}: ${faults.join("; ")}`);
 }
 
