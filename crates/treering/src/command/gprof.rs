@@ -93,8 +93,9 @@ impl Gprof {
         let page = self.view.then(|| beside(&self.output, self.force)).transpose()?;
         let folder = self.folder();
         let status = if self.recover { 0 } else { self.profile(&folder)? };
-        let mut counted = read_folder(&folder)?;
+        // Before the counts are read: a process that ends after that has counted more.
         let going_on = still_counting(&folder);
+        let mut counted = read_folder(&folder)?;
         if !going_on.is_empty() {
             counted.warnings.push(self.later_calls(&going_on));
         }
